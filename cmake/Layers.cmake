@@ -1,0 +1,37 @@
+# shardproof_layer(NAME SOURCES ... [LINKS ...]): one folder, one library, target shardproof_NAME.
+function(shardproof_layer name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})
+  add_library(shardproof_${name} STATIC ${ARG_SOURCES})
+  add_library(shardproof::${name} ALIAS shardproof_${name})
+  target_include_directories(shardproof_${name} PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/src>
+                                                       $<INSTALL_INTERFACE:include/shardproof>)
+  target_link_libraries(shardproof_${name} PUBLIC ${ARG_LINKS} shardproof_flags)
+  target_precompile_headers(shardproof_${name} REUSE_FROM shardproof_pch)
+endfunction()
+
+# shardproof_test(NAME SOURCES ... LINKS ... [RANKS n] [TIMEOUT seconds]): a GoogleTest program.
+# Without RANKS: an ordinary one (ranks, if any, are threads). With RANKS: run under mpirun with the
+# main that agrees on the verdict over all ranks.
+function(shardproof_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;LINKS;RANKS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR})
+  target_precompile_headers(${name} REUSE_FROM shardproof_pch)
+  if(ARG_RANKS)
+    target_link_libraries(${name} PRIVATE ${ARG_LINKS} shardproof_mpi_gtest_main shardproof_flags)
+    foreach(ranks IN LISTS ARG_RANKS)
+      add_test(NAME ${name}_n${ranks} COMMAND ${CMAKE_SOURCE_DIR}/harness/mpirun -n ${ranks} $<TARGET_FILE:${name}>)
+      set_tests_properties(${name}_n${ranks} PROPERTIES LABELS mpi PROCESSORS 2)
+    endforeach()
+    set(tests ${ARG_RANKS})
+    list(TRANSFORM tests PREPEND ${name}_n)
+  else()
+    target_link_libraries(${name} PRIVATE ${ARG_LINKS} GTest::gtest_main shardproof_flags)
+    add_test(NAME ${name} COMMAND ${name})
+    set(tests ${name})
+  endif()
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  set_tests_properties(${tests} PROPERTIES TIMEOUT ${ARG_TIMEOUT} ENVIRONMENT "OMP_NUM_THREADS=1;SHARDPROOF_SOURCE_DIR=${CMAKE_SOURCE_DIR}")
+endfunction()
