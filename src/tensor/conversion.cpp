@@ -1,0 +1,219 @@
+#include "tensor/conversion.h"
+
+#include <numeric>
+
+#include "base/check.h"
+#include "tensor/region_copy.h"
+
+namespace shardproof {
+
+namespace {
+
+using Counts = std::vector<int64_t>;
+
+// The global shape of a value whose local part is `local`.
+std::vector<int64_t> global_shape(const at::Tensor& local, const Placement& placement) {
+  std::vector<int64_t> shape = local.sizes().vec();
+  if (placement.is_shard()) {
+    SP_EXPECT(placement.dim < local.dim(), "a shard of dim {} of a value with {} dims",
+              placement.dim, local.dim());
+    SP_EXPECT(!placement.cut.sections.empty(), "a sharded dim needs a cut with its global width");
+    shape[placement.dim] = placement.cut.width();
+  }
+  return shape;
+}
+
+Region region_at(const std::vector<int64_t>& shape, const Placement& placement, int64_t axis_size,
+                 int64_t coordinate) {
+  Region region = whole_region(shape);
+  if (placement.is_shard()) {
+    region[placement.dim] =
+        cut_intervals(placement.cut, shape[placement.dim], axis_size, coordinate);
+  }
+  return region;
+}
+
+Placement counted_from_the_front(Placement placement, int64_t dims) {
+  if (placement.is_shard() && placement.dim < 0) placement.dim += dims;
+  return placement;
+}
+
+// Coordinates that speak for their part: of a block with copies only the first.
+bool leads(const Placement& placement, int64_t axis_size, int64_t coordinate) {
+  return coordinate % copies_block_size(placement.cut, axis_size) == 0;
+}
+
+int64_t sum(const Counts& counts) {
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
+
+at::Tensor all_gather(const at::Tensor& local, const Placement& from, const AxisView& axis,
+                      const Site& site) {
+  const auto shape = global_shape(local, from);
+  Counts counts;
+  for (int64_t c = 0; c < axis.size; ++c) {
+    counts.push_back(leads(from, axis.size, c) ? numel(region_at(shape, from, axis.size, c)) : 0);
+  }
+  at::Tensor received = at::empty({sum(counts)}, local.options());
+  at::Tensor mine = local.contiguous().view({-1}).narrow(0, 0, counts[axis.coordinate]);
+  axis.comm->all_gather(received, mine, counts, site).wait();
+  at::Tensor whole = at::empty(shape, local.options());
+  const Region held = whole_region(shape);
+  int64_t offset = 0;
+  for (int64_t c = 0; c < axis.size; ++c) {
+    if (counts[c] == 0) continue;
+    const Region region = region_at(shape, from, axis.size, c);
+    put(whole, held, received.narrow(0, offset, counts[c]).view(local_shape(region)), region);
+    offset += counts[c];
+  }
+  return whole;
+}
+
+at::Tensor reduce_scatter(const at::Tensor& local, const Placement& to, const AxisView& axis,
+                          const Site& site) {
+  const auto shape = local.sizes().vec();
+  const Region held = whole_region(shape);
+  Counts counts;
+  std::vector<at::Tensor> parts;
+  for (int64_t c = 0; c < axis.size; ++c) {
+    const Region region = region_at(shape, to, axis.size, c);
+    counts.push_back(numel(region));
+    parts.push_back(take(local, held, region).reshape({-1}));
+  }
+  const Region mine = region_at(shape, to, axis.size, axis.coordinate);
+  at::Tensor result = at::empty(local_shape(mine), local.options());
+  axis.comm->reduce_scatter(result, at::cat(parts), counts, ReduceOp::kSum, site).wait();
+  return result;
+}
+
+// Each target coordinate needs, of each source part, what both regions share.
+at::Tensor exchange(const at::Tensor& local, const Placement& from, const Placement& to,
+                    const AxisView& axis, const Site& site) {
+  const auto shape = global_shape(local, from);
+  const Region held = region_at(shape, from, axis.size, axis.coordinate);
+  const Region wanted = region_at(shape, to, axis.size, axis.coordinate);
+  Counts send_counts, recv_counts;
+  std::vector<at::Tensor> parts;
+  std::vector<Region> arriving;
+  for (int64_t c = 0; c < axis.size; ++c) {
+    Region out = intersect(region_at(shape, to, axis.size, c), held);
+    const bool send = leads(from, axis.size, axis.coordinate) && numel(out) > 0;
+    parts.push_back(send ? take(local, held, out).reshape({-1}) : at::empty({0}, local.options()));
+    send_counts.push_back(parts.back().numel());
+    arriving.push_back(intersect(wanted, region_at(shape, from, axis.size, c)));
+    recv_counts.push_back(leads(from, axis.size, c) ? numel(arriving.back()) : 0);
+  }
+  at::Tensor received = at::empty({sum(recv_counts)}, local.options());
+  axis.comm->all_to_all(received, recv_counts, at::cat(parts), send_counts, site).wait();
+  at::Tensor result = at::empty(local_shape(wanted), local.options());
+  int64_t offset = 0;
+  for (int64_t c = 0; c < axis.size; ++c) {
+    if (recv_counts[c] == 0) continue;
+    put(result, wanted, received.narrow(0, offset, recv_counts[c]).view(local_shape(arriving[c])),
+        arriving[c]);
+    offset += recv_counts[c];
+  }
+  return result;
+}
+
+at::Tensor embed(const at::Tensor& local, const Placement& from, const AxisView& axis) {
+  const auto shape = global_shape(local, from);
+  at::Tensor whole = at::zeros(shape, local.options());
+  if (leads(from, axis.size, axis.coordinate)) {
+    put(whole, whole_region(shape), local, region_at(shape, from, axis.size, axis.coordinate));
+  }
+  return whole;
+}
+
+at::Tensor all_reduce(const at::Tensor& local, Communicator& comm, const Site& site) {
+  at::Tensor result = at::empty(local.sizes(), local.options());
+  comm.all_reduce(result, local, ReduceOp::kSum, site).wait();
+  return result;
+}
+
+}  // namespace
+
+const char* to_string(Operation operation) {
+  switch (operation) {
+    case Operation::kNone:
+      return "none";
+    case Operation::kSlice:
+      return "slice";
+    case Operation::kMask:
+      return "mask";
+    case Operation::kEmbed:
+      return "embed";
+    case Operation::kAllReduce:
+      return "all_reduce";
+    case Operation::kBlockSum:
+      return "block_sum";
+    case Operation::kAllGather:
+      return "all_gather";
+    case Operation::kReduceScatter:
+      return "reduce_scatter";
+    case Operation::kExchange:
+      return "exchange";
+  }
+  return "?";
+}
+
+bool communicates(Operation operation) { return operation >= Operation::kAllReduce; }
+
+Operation plan_conversion(const Placement& from, const Placement& to, int64_t axis_size) {
+  using Kind = Placement::Kind;
+  if (axis_size == 1 || from == to) return Operation::kNone;
+  const bool to_shard = to.kind == Kind::kShard;
+  switch (from.kind) {
+    case Kind::kReplicate:
+      if (to_shard) return Operation::kSlice;
+      if (to.is_partial()) return Operation::kMask;
+      break;
+    case Kind::kPartial:
+      if (to_shard) return Operation::kReduceScatter;
+      if (to.is_replicate()) return Operation::kAllReduce;
+      break;
+    case Kind::kShard:
+      if (to_shard) return Operation::kExchange;
+      if (to.is_partial()) return Operation::kEmbed;
+      if (to.is_replicate()) return Operation::kAllGather;
+      break;
+    case Kind::kAddends:
+      if (to_shard && to.dim == from.dim && to.cut == from.cut) {
+        return copies_block_size(from.cut, axis_size) > 1 ? Operation::kBlockSum : Operation::kNone;
+      }
+      break;
+  }
+  SP_EXPECT(false, "no conversion from {} to {}", from.to_string(), to.to_string());
+}
+
+at::Tensor convert(const at::Tensor& local, const Placement& given_from, const Placement& given_to,
+                   const AxisView& axis, const Site& site) {
+  const Placement from = counted_from_the_front(given_from, local.dim());
+  const Placement to = counted_from_the_front(given_to, local.dim());
+  switch (plan_conversion(from, to, axis.size)) {
+    case Operation::kNone:
+      return local;
+    case Operation::kSlice: {
+      const auto shape = local.sizes().vec();
+      return take(local, whole_region(shape), region_at(shape, to, axis.size, axis.coordinate));
+    }
+    case Operation::kMask:
+      return axis.coordinate == 0 ? local : at::zeros_like(local);
+    case Operation::kEmbed:
+      return embed(local, from, axis);
+    case Operation::kAllReduce:
+      return all_reduce(local, *axis.comm, site);
+    case Operation::kBlockSum:
+      SP_EXPECT(axis.block != nullptr, "block_sum needs the communicator of the block");
+      return all_reduce(local, *axis.block, site);
+    case Operation::kAllGather:
+      return all_gather(local, from, axis, site);
+    case Operation::kReduceScatter:
+      return reduce_scatter(local, to, axis, site);
+    case Operation::kExchange:
+      return exchange(local, from, to, axis, site);
+  }
+  return local;
+}
+
+}  // namespace shardproof
