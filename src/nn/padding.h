@@ -1,0 +1,19 @@
+// Positions and masks of batches whose sequences are padded. Pure functions; they name the current
+// tokens as the last `length` columns of an attention mask [batch, total] (int64 or bool, nonzero =
+// a token, 0 = padding), the columns before them being tokens that a cache holds.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace shardproof {
+
+// int64 [batch, length]: how many tokens of its own sequence come before each; 0 for padding in
+// front. Throws InputError where the mask has another batch or fewer columns than tokens.
+at::Tensor positions_from(const at::Tensor& attention_mask, int64_t batch, int64_t length);
+
+// bool [batch, 1, length, total], true where the query (a current token) may attend to the key: a
+// token not after it. Padding attends to itself alone, so that no row is empty. Throws as
+// positions_from.
+at::Tensor causal_mask(const at::Tensor& attention_mask, int64_t batch, int64_t length);
+
+}  // namespace shardproof
