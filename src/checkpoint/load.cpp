@@ -61,19 +61,16 @@ void check_all_taken(Module& model, const CheckpointFiles& files,
       extra.size() > 1 ? fmt::format(" (and {} more)", extra.size() - 1) : "");
 }
 
-}  // namespace
+struct Source {
+  ParamPtr parameter;
+  std::string name;
+};
 
-void load_parameters(Module& model, const CheckpointFiles& files,
-                     const std::vector<std::string>& ignored) {
-  struct Source {
-    ParamPtr parameter;
-    std::string name;
-  };
-  // Everything is checked before anything is read.
+// Everything is checked before anything is read.
+std::vector<Source> checked_sources(Module& model, const CheckpointFiles& files,
+                                    const std::vector<std::string>& ignored) {
   std::vector<Source> sources;
   for (const ParamPtr& parameter : model.all_parameters()) {
-    SP_EXPECT(parameter->placed(), "{} is not placed: parallelize the model or place_whole() first",
-              parameter->name());
     const auto& names = parameter->names();
     const auto found = std::find_if(names.begin(), names.end(),
                                     [&](const std::string& name) { return files.contains(name); });
@@ -88,7 +85,23 @@ void load_parameters(Module& model, const CheckpointFiles& files,
     sources.push_back({parameter, *found});
   }
   check_all_taken(model, files, ignored);
+  return sources;
+}
 
+}  // namespace
+
+void check_parameters(Module& model, const CheckpointFiles& files,
+                      const std::vector<std::string>& ignored) {
+  checked_sources(model, files, ignored);
+}
+
+void load_parameters(Module& model, const CheckpointFiles& files,
+                     const std::vector<std::string>& ignored) {
+  for (const ParamPtr& parameter : model.all_parameters()) {
+    SP_EXPECT(parameter->placed(), "{} is not placed: parallelize the model or place_whole() first",
+              parameter->name());
+  }
+  const std::vector<Source> sources = checked_sources(model, files, ignored);
   const at::NoGradGuard no_grad;
   for (const Source& source : sources) {
     load_region(files, source.name, source.parameter->kept_region(), source.parameter->kept());

@@ -7,6 +7,11 @@
 
 namespace shardproof {
 
+// Not collective. What load_parameters() refuses, without reading a value; the model need not be
+// placed.
+void check_parameters(Module& model, const CheckpointFiles& files,
+                      const std::vector<std::string>& ignored = {});
+
 // Not collective. Reads, for each parameter, the boxes of kept_region from the tensor of its first
 // name that the checkpoint has, converting to kept's dtype. Throws InputError naming file, tensor
 // and both shapes where a parameter is missing or has another shape, and for tensors that no

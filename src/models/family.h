@@ -14,7 +14,8 @@ namespace shardproof {
 
 struct CausalLM {
   // Input "input_ids" [batch, length] int64, optional "position_ids" and, for generation,
-  // "attention_mask" (see models/llama/model.h); output "logits" [batch, length, vocab]. Parameters are declared, not placed.
+  // "attention_mask" (see models/llama/model.h); output "logits" [batch, length, vocab]. Parameters
+  // are declared, not placed.
   std::shared_ptr<Module> model;
   int64_t vocab_size = 0;
   int64_t layers = 0;

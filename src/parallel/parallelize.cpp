@@ -11,15 +11,6 @@ namespace shardproof {
 
 namespace {
 
-// The conversions hold communicators of the mesh: it lives as long as the model that has them.
-class KeepMesh final : public ModuleHook {
- public:
-  explicit KeepMesh(MeshPtr mesh) : mesh_(std::move(mesh)) {}
-
- private:
-  MeshPtr mesh_;
-};
-
 class Applier {
  public:
   Applier(Module& model, MeshPtr mesh, std::shared_ptr<const ResolvedPlan> plan,
@@ -36,7 +27,6 @@ class Applier {
     for (const ResolvedParameter& resolved : plan_->parameters) place(resolved);
     attach_edges();
     attach_units();
-    model_.add_hook(std::make_shared<KeepMesh>(mesh_));
   }
 
  private:
@@ -59,10 +49,10 @@ class Applier {
                   .size = mesh_->size(axis),
                   .coordinate = mesh_->coordinate(axis)};
     if (view.size == 1) return view;
-    view.comm = &mesh_->comm(axis);
+    view.comm = mesh_->group({axis});
     const int64_t block =
         edge.grad_inside.is_shard() ? copies_block_size(edge.grad_inside.cut, view.size) : 1;
-    if (block > 1) view.block = mesh_->block(axis, block).get();
+    if (block > 1) view.block = mesh_->block(axis, block);
     return view;
   }
 
@@ -85,10 +75,7 @@ class Applier {
     } else if (masked) {
       view = at::zeros(local_shape(held), options);
     }
-    const auto shifted = plan_->shifted.find(resolved.name);
-    parameter.place(kept,
-                    shifted == plan_->shifted.end() ? kept_region : shifted->second(kept_region),
-                    view, held);
+    parameter.place(kept, kept_region, view, held);
     parameter.owned = is_owner(resolved.kept_placements, shape, mesh_->rank());
   }
 
@@ -135,7 +122,7 @@ class Applier {
         modules_.at(unit->resolved().path)->add_hook(std::make_shared<UnitHook>(unit));
       }
     }
-    model_.add_hook(std::make_shared<RootHook>(std::move(units), mesh_));
+    model_.add_hook(std::make_shared<RootHook>(std::move(units)));
   }
 
   Unit::Item item(const ResolvedParameter& resolved) {
@@ -167,6 +154,12 @@ std::shared_ptr<const ResolvedPlan> parallelize(Module& model, const MeshPtr& me
                                                 const DistributedConfig& config,
                                                 const ModelPlans& plans,
                                                 const ParallelizeOptions& options) {
+  config.validate();
+  const MeshShape wanted = config.mesh();  // named: a range-for does not keep a temporary alive
+  for (const MeshAxis& axis : wanted.axes()) {
+    SP_EXPECT(mesh->size(axis.name) == axis.size, "the config has {}={}, the mesh {}={}", axis.name,
+              axis.size, axis.name, mesh->size(axis.name));
+  }
   at::NoGradGuard no_grad;
   auto plan = std::make_shared<ResolvedPlan>(resolve(model, mesh->shape(), config, plans));
   if (options.edit) options.edit(*plan);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/memory_meter.h"
+#include "base/error.h"
 #include "comm/recording.h"
 #include "comm/threads/run_ranks.h"
 #include "nn/loss.h"
@@ -158,6 +158,46 @@ TEST(Parallelize, SiblingsShareOneReductionOfTheirInputsGradient) {
   EXPECT_EQ(forward, 1 + 2);   // the embedding, down_proj of two layers
   EXPECT_EQ(backward, 2 + 1);  // one for gate and up of each layer, one for the head
   EXPECT_EQ(recorder->count("all_gather", "tp"), 1);  // the logits
+}
+
+// A backward that ends in the middle leaves nothing that the next one adds.
+TEST(Parallelize, ABackwardThatThrewIsForgotten) {
+  const Truth truth = unsharded(false);
+  run_ranks(2, [&](CommPtr world) {
+    const DistributedConfig config = config_from_layout("tp=2");
+    const auto mesh = std::make_shared<DeviceMesh>(world, config.mesh());
+    ToyModel model(false);
+    parallelize(model, mesh, config, ToyModel::plans(), {.dtype = at::kDouble});
+    fill(model);
+    {
+      at::Tensor logits = Module::only(model.call({ids()}));
+      // The embedding's gradient arrives last: by then layers have been reduced and others have
+      // begun.
+      const ParamPtr up = model.all_parameters().at(3);
+      const unsigned hook = up->view().register_hook(
+          [](const at::Tensor&) -> void { throw std::runtime_error("planted"); });
+      EXPECT_THROW(cross_entropy_sum(logits, labels()).backward(), std::runtime_error);
+      up->view().remove_hook(hook);
+      for (const ParamPtr& p : model.all_parameters()) p->grad.reset();
+    }
+    at::Tensor logits;
+    run(model, 0, kSamples, &logits);
+    for (const ParamPtr& p : model.all_parameters()) {
+      const at::Tensor want =
+          take(truth.grads.at(p->name()), whole_region(p->shape()), p->kept_region());
+      ASSERT_TRUE(p->grad.defined()) << p->name();
+      EXPECT_LT((p->grad - want).norm().item<double>(), 1e-12) << p->name();
+    }
+  });
+}
+
+TEST(Parallelize, TheConfigMustBeThatOfTheMesh) {
+  run_ranks(2, [&](CommPtr world) {
+    const auto mesh = std::make_shared<DeviceMesh>(world, config_from_layout("tp=2").mesh());
+    ToyModel model(false);
+    EXPECT_THROW(parallelize(model, mesh, config_from_layout("fsdp=2"), ToyModel::plans()),
+                 ContractError);
+  });
 }
 
 TEST(Parallelize, WithoutABackwardToFollowEveryUnitIsFreed) {

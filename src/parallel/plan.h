@@ -22,8 +22,7 @@ using Plan = std::vector<PlanRule>;
 // with the style "" takes the rule away.
 Plan merged(const Plan& base, const Plan& overrides);
 
-// The plans that a model family ships. TP patterns name modules or parameters, FSDP patterns
-// modules.
+// The plans that a model family ships. The patterns of both name modules.
 struct ModelPlans {
   Plan tp;
   Plan fsdp;

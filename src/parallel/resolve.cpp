@@ -16,8 +16,12 @@ std::string named(const PlanRule& rule) {
                      rule.pattern, rule.style);
 }
 
-Plan effective(const Plan& shipped, const std::optional<Plan>& given) {
+// The rules that hold. Those that a user gave carry an origin from here on: they must match.
+Plan effective(const Plan& shipped, std::optional<Plan> given, const std::string& field) {
   if (!given) return shipped;
+  for (PlanRule& rule : *given) {
+    if (rule.origin.empty()) rule.origin = field;
+  }
   return given->empty() ? Plan{} : merged(shipped, *given);
 }
 
@@ -89,14 +93,22 @@ class Resolver {
     for (const PlanRule& rule : rules) {
       SP_VALIDATE(rule.style == "free_full_weight" || rule.style == "keep_full_weight",
                   "{}: an FSDP rule is free_full_weight or keep_full_weight", named(rule));
+      bool matched = false;
       for (Module* module : model_.modules()) {
         if (!pattern_matches(rule.pattern, module->path())) continue;
+        matched = true;
+        SP_VALIDATE(wrapped_.insert(module->path()).second,
+                    "{} matches {}, which another FSDP rule matched already", named(rule),
+                    module->path());
         plan_.units.push_back({module->path(), rule.style == "free_full_weight", {}});
       }
+      SP_VALIDATE(matched || rule.origin.empty(), "{} matches no module of this model",
+                  named(rule));
     }
   }
 
   ResolvedPlan finish() {
+    check_tied();
     for (const ParamPtr& parameter : model_.all_parameters()) add(*parameter);
     // A unit without parameters (all of them tied into the root unit) does nothing.
     std::erase_if(plan_.units,
@@ -129,6 +141,7 @@ class Resolver {
     for (const auto& [name, parameter] : module.parameters()) {
       if (const EdgeStyle* edge = find(style.parameters, name)) {
         set_edge(rule, *parameter, parameter_edge(*edge, *parameter));
+        edged_.insert({module.path(), name});
       }
     }
     plan_.modules.push_back(std::move(resolved));
@@ -157,6 +170,20 @@ class Resolver {
         fresh || at->second.second == edge,
         "{} and {} treat the tied parameter {} differently: give its modules rules that agree",
         named(rule), named(at->second.first), parameter.name());
+  }
+
+  // Where one of the modules that share a parameter is cut, all of them must be.
+  void check_tied() const {
+    for (Module* module : model_.modules()) {
+      for (const auto& [name, parameter] : module->parameters()) {
+        const auto cut = edges_.find(parameter->name());
+        if (cut == edges_.end() || edged_.contains({module->path(), name})) continue;
+        throw InputError(
+            fmt::format("{} cuts the tied parameter {}, which {} uses whole: give both modules "
+                        "rules that agree",
+                        named(cut->second.first), parameter->name(), module->path()));
+      }
+    }
   }
 
   // The index in plan_.units of the innermost unit around a parameter of this name.
@@ -199,7 +226,8 @@ class Resolver {
 
   Module& model_;
   ResolvedPlan plan_;
-  std::set<std::string> styled_;
+  std::set<std::string> styled_, wrapped_;
+  std::set<std::pair<std::string, std::string>> edged_;  // module path, local name of a parameter
   std::map<std::string, std::pair<PlanRule, Edge>> edges_;
 };
 
@@ -220,8 +248,8 @@ Placement ResolvedPlan::output(const std::string& path, const std::string& name)
 ResolvedPlan resolve(Module& model, const MeshShape& mesh, const DistributedConfig& config,
                      const ModelPlans& plans) {
   Resolver resolver(model, mesh);
-  if (mesh.size("tp") > 1) resolver.tensor_parallel(effective(plans.tp, config.tp_plan));
-  resolver.fsdp(effective(plans.fsdp, config.fsdp_plan));
+  if (mesh.size("tp") > 1) resolver.tensor_parallel(effective(plans.tp, config.tp_plan, "tp_plan"));
+  resolver.fsdp(effective(plans.fsdp, config.fsdp_plan, "fsdp_plan"));
   return resolver.finish();
 }
 

@@ -2,6 +2,9 @@
 // data. Axes of size 1 vanish here. `analysis` and the executor read the result alone.
 #pragma once
 
+#include <functional>
+#include <map>
+
 #include "nn/module.h"
 #include "parallel/distributed_config.h"
 #include "tensor/placement.h"
@@ -52,10 +55,6 @@ struct ResolvedPlan {
   // How each module's outputs lie over tp as the caller sees them: (path, output) -> placement.
   // Modules that no rule touches are not listed: theirs are replicated.
   std::map<std::pair<std::string, std::string>, Placement> outputs;
-  // Edited by tests that plant a fault: the global regions that a rank loads into `kept`, where
-  // they are to differ from what kept_placements say.
-  std::map<std::string, std::function<Region(Region)>> shifted;
-
   const ResolvedParameter& parameter(const std::string& name) const;
   Placement output(const std::string& path, const std::string& name) const;
 };

@@ -97,6 +97,37 @@ TEST(Resolve, TiedParametersNeedRulesThatAgree) {
               HasSubstr("treat the tied parameter embed.weight differently"));
 }
 
+TEST(Resolve, OfTiedModulesAllAreCutOrNone) {
+  for (const char* style : {"replicate", ""}) {
+    EXPECT_THAT(error_of([&] {
+                  resolve_toy("tp=2", true, Plan{{"embed", style}});
+                }),
+                HasSubstr("cuts the tied parameter embed.weight, which embed uses whole"))
+        << style;
+    EXPECT_THAT(error_of([&] {
+                  resolve_toy("tp=2", true, Plan{{"head", style}});
+                }),
+                HasSubstr("cuts the tied parameter embed.weight, which head uses whole"))
+        << style;
+  }
+  const ResolvedPlan both = resolve_toy("tp=2", true, Plan{{"embed", ""}, {"head", ""}});
+  EXPECT_TRUE(both.parameter("embed.weight").kept_placements.empty());
+}
+
+TEST(Resolve, FsdpRulesMustMatchOnce) {
+  const auto with = [](Plan plan) {
+    return error_of([&] {
+      ToyModel model(false);
+      DistributedConfig config = config_from_layout("fsdp=2");
+      config.fsdp_plan = std::move(plan);
+      resolve(model, config.mesh(), config, ToyModel::plans());
+    });
+  };
+  EXPECT_THAT(with({{"layer9", "free_full_weight"}}),
+              HasSubstr("fsdp_plan: rule \"layer9\": \"free_full_weight\" matches no module"));
+  EXPECT_THAT(with({{"layer0", "free"}}), HasSubstr("is free_full_weight or keep_full_weight"));
+}
+
 TEST(Resolve, AnEmptyPlanMeansNoRule) {
   const ResolvedPlan plan = resolve_toy("tp=2", false, Plan{});
   EXPECT_TRUE(plan.modules.empty());

@@ -49,7 +49,6 @@ at::Tensor flatten(const std::vector<at::Tensor>& tensors) {
 // One all-reduce for all of them, in place of each.
 void all_reduce_together(std::vector<at::Tensor>& tensors, const std::vector<size_t>& which,
                          Communicator& comm, const Site& site) {
-  if (which.empty()) return;
   std::vector<at::Tensor> chosen;
   std::vector<std::vector<int64_t>> shapes;
   for (const size_t i : which) {
@@ -160,16 +159,20 @@ void Unit::after_forward(bool backward_follows) {
 
 void Unit::before_backward() { gather("backward"); }
 
-void Unit::invalidate() { free(); }
+void Unit::invalidate() {
+  free();
+  for (at::Tensor& slot : arrived_grads_) slot.reset();
+  arrival_order_.clear();
+}
 
 void Unit::arrived(size_t index) {
   at::NoGradGuard no_grad;
   const at::Tensor& view = items_[index].parameter->view();
   at::Tensor& grad = view.mutable_grad();
   at::Tensor& slot = arrived_grads_[index];
+  if (!slot.defined()) arrival_order_.push_back(index);
   slot = slot.defined() ? slot + grad : grad;
   grad.reset();
-  arrival_order_.push_back(index);
   if (arrival_order_.size() == expected_) {
     free();  // every use of the views is done: their memory serves the reduction
     reduce();
@@ -222,9 +225,9 @@ void Unit::reduce() {
   indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
   std::vector<at::Tensor> grads = reduced_over_data(indices);
 
-  // What is left of tensor parallelism are sums, which do not mind that fsdp has cut the parts.
-  std::vector<size_t> over_axis, over_block;
-  const AxisView* axis = nullptr;
+  // What is left of tensor parallelism are sums, which do not mind that fsdp has cut the parts: one
+  // message for each communicator that they go over.
+  std::vector<std::pair<CommPtr, std::vector<size_t>>> sums;
   for (size_t k = 0; k < indices.size(); ++k) {
     const Item& item = items_[indices[k]];
     const Operation operation =
@@ -233,16 +236,16 @@ void Unit::reduce() {
     SP_EXPECT(operation == Operation::kAllReduce || operation == Operation::kBlockSum,
               "the gradient of {} needs {}, which units do not do", item.parameter->name(),
               to_string(operation));
-    (operation == Operation::kAllReduce ? over_axis : over_block).push_back(k);
-    axis = &item.axis;
+    const CommPtr& comm = operation == Operation::kAllReduce ? item.axis.comm : item.axis.block;
+    SP_EXPECT(comm, "the gradient of {} needs {}, but there is no communicator for it",
+              item.parameter->name(), to_string(operation));
+    auto group =
+        std::find_if(sums.begin(), sums.end(), [&](const auto& g) { return g.first == comm; });
+    if (group == sums.end()) group = sums.insert(sums.end(), {comm, {}});
+    group->second.push_back(k);
   }
-  if (!over_axis.empty()) {
-    all_reduce_together(grads, over_axis, *axis->comm, {resolved_.path, "gradients", "backward"});
-  }
-  if (!over_block.empty()) {
-    SP_EXPECT(axis->block != nullptr, "unit {} sums copies but has no communicator of their block",
-              resolved_.path);
-    all_reduce_together(grads, over_block, *axis->block, {resolved_.path, "copies", "backward"});
+  for (const auto& [comm, which] : sums) {
+    all_reduce_together(grads, which, *comm, {resolved_.path, "copies", "backward"});
   }
 
   for (size_t k = 0; k < indices.size(); ++k) {

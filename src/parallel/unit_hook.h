@@ -22,15 +22,12 @@ class UnitHook final : public ModuleHook {
 // one order.
 class RootHook final : public ModuleHook {
  public:
-  // The model keeps the mesh alive: its other hooks hold pointers to the mesh's communicators.
-  RootHook(std::vector<std::shared_ptr<Unit>> units, MeshPtr mesh)
-      : units_(std::move(units)), mesh_(std::move(mesh)) {}
+  explicit RootHook(std::vector<std::shared_ptr<Unit>> units) : units_(std::move(units)) {}
   void before(Module&, NamedTensors&) override;
   void after(Module&, NamedTensors& outputs) override;
 
  private:
   std::vector<std::shared_ptr<Unit>> units_;
-  MeshPtr mesh_;
 };
 
 }  // namespace shardproof

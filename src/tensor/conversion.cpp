@@ -40,7 +40,7 @@ Placement counted_from_the_front(Placement placement, int64_t dims) {
 
 // Coordinates that speak for their part: of a block with copies only the first.
 bool leads(const Placement& placement, int64_t axis_size, int64_t coordinate) {
-  return coordinate % copies_block_size(placement.cut, axis_size) == 0;
+  return coordinate % uniform_copies(placement.cut, axis_size) == 0;
 }
 
 int64_t sum(const Counts& counts) {

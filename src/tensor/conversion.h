@@ -35,8 +35,8 @@ Operation plan_conversion(const Placement& from, const Placement& to, int64_t ax
 
 // One axis as one rank sees it.
 struct AxisView {
-  Communicator* comm = nullptr;   // the ranks along the axis
-  Communicator* block = nullptr;  // the block that holds copies, for block_sum
+  CommPtr comm;   // the ranks along the axis
+  CommPtr block;  // the block that holds copies, for block_sum
   int64_t size = 1;
   int64_t coordinate = 0;
 };

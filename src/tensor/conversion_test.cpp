@@ -29,7 +29,7 @@ at::Tensor part(const at::Tensor& whole, const Placement& placement, int64_t siz
 }
 
 AxisView view_of(const CommPtr& comm) {
-  return {.comm = comm.get(), .block = nullptr, .size = comm->size(), .coordinate = comm->rank()};
+  return {.comm = comm, .block = nullptr, .size = comm->size(), .coordinate = comm->rank()};
 }
 
 TEST(Conversion, PlansOneOperationForEachPair) {
@@ -89,7 +89,7 @@ TEST(Conversion, SumsTheAddendsOfEachBlockOnce) {
   const Cut heads = Cut::units(6, 2, Spread::kCopies);  // 3 heads over 6 ranks: pairs hold copies
   run_ranks(6, [&](CommPtr comm) {
     const CommPtr block = comm->split(comm->rank() / 2, comm->rank(), "tp/2");
-    const AxisView axis{comm.get(), block.get(), comm->size(), comm->rank()};
+    const AxisView axis{comm, block, comm->size(), comm->rank()};
     const at::Tensor addend = at::full({2}, comm->rank() + 1.0, at::kDouble);
     const at::Tensor sum = convert(addend, addends(0, heads), shard(0, heads), axis, kSite);
     const double first = comm->rank() / 2 * 2 + 1.0;

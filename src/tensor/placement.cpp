@@ -64,6 +64,18 @@ int64_t copies_block_size(const Cut& cut, int64_t axis_size) {
   return largest;
 }
 
+int64_t uniform_copies(const Cut& cut, int64_t axis_size) {
+  const int64_t largest = copies_block_size(cut, axis_size);
+  for (const Section& section : cut.sections) {
+    const int64_t own = section.spread == Spread::kCopies ? block_size(section, axis_size) : 1;
+    SP_EXPECT(
+        own == largest || section.width == 0,
+        "sections that are held as copies by {} and by {} ranks in one shard are not supported",
+        largest, own);
+  }
+  return largest;
+}
+
 Intervals cut_intervals(const Cut& cut, int64_t width, int64_t axis_size, int64_t coordinate) {
   SP_EXPECT(0 <= coordinate && coordinate < axis_size, "coordinate {} on an axis of {}", coordinate,
             axis_size);
@@ -120,7 +132,7 @@ bool is_owner(const Placements& placements, const MeshShape& mesh, int64_t rank)
     int64_t neighbours = axis.size;  // that hold the same part
     for (const auto& [name, placement] : placements) {
       if (name == axis.name && placement.is_shard()) {
-        neighbours = copies_block_size(placement.cut, axis.size);
+        neighbours = uniform_copies(placement.cut, axis.size);
       }
     }
     if (mesh.coordinate(rank, axis.name) % neighbours != 0) return false;

@@ -49,6 +49,11 @@ int64_t block_size(const Section& section, int64_t axis_size);
 // The largest block of any section: the ranks whose `Copies` must be summed or compared together.
 int64_t copies_block_size(const Cut& cut, int64_t axis_size);
 
+// As copies_block_size, for those who treat a shard as a whole. Throws ContractError where only
+// some of the sections are held as copies: then a rank may own one part of its shard and not
+// another.
+int64_t uniform_copies(const Cut& cut, int64_t axis_size);
+
 // What `coordinate` of an axis of `axis_size` holds of a dim of `width` positions.
 Intervals cut_intervals(const Cut& cut, int64_t width, int64_t axis_size, int64_t coordinate);
 

@@ -23,7 +23,9 @@ double grad_norm(const std::vector<ParamPtr>& params, Communicator& world) {
 void scale_to_norm_(const std::vector<ParamPtr>& params, double norm, double max_norm) {
   SP_EXPECT(max_norm > 0, "max_norm is {}: it must be positive", max_norm);
   const c10::NoGradGuard no_grad;
-  const double factor = std::min(1.0, max_norm / (norm + 1e-6));
+  // Not std::min: as in torch, a norm that is NaN makes every gradient NaN.
+  const double ratio = max_norm / (norm + 1e-6);
+  const double factor = ratio >= 1.0 ? 1.0 : ratio;
   for (const ParamPtr& parameter : params)
     if (parameter->grad.defined()) parameter->grad.mul_(factor);
 }

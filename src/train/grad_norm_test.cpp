@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "comm/threads/run_ranks.h"
 
@@ -38,6 +40,14 @@ TEST(GradNorm, LeavesASmallGradientAlone) {
     const std::vector<ParamPtr> params = {with_gradient("a", {3, 4})};
     EXPECT_DOUBLE_EQ(clip_grad_norm_(params, *world, 6), 5.0);
     EXPECT_EQ(params[0]->grad[1].item<double>(), 4.0);
+  });
+}
+
+TEST(GradNorm, ANormThatIsNoNumberMakesEveryGradientNone) {
+  run_ranks(1, [](const CommPtr& world) {
+    const std::vector<ParamPtr> params = {with_gradient("a", {3, NAN}), with_gradient("b", {12})};
+    EXPECT_TRUE(std::isnan(clip_grad_norm_(params, *world, 6)));
+    EXPECT_TRUE(std::isnan(params[1]->grad[0].item<double>()));
   });
 }
 
