@@ -290,12 +290,12 @@ TEST(GenerationMemory, NoMoreThanTwoUnitsAndTheCacheBesideTheShards) {
     DistributedConfig config = config_from_layout("fsdp=4");
     const Memory memory = measure(world, config);
     EXPECT_EQ(memory.cache, 4 * 2 * 32 * 8 * 4 * 8);
-    // A unit as it arrives and its views, and its own shard on the way out.
+    // A unit as it arrives and its views; the own shard on its way out may be gone by then.
     const int64_t gathering = 2 * memory.largest_unit + memory.largest_unit / 4;
     const int64_t activations = 3 * (16 * 128 + 4 * 512) * 8;  // of three tokens
     const int64_t allowed = gathering + memory.kept_units + memory.cache + activations;
     EXPECT_LE(memory.peak, allowed);
-    EXPECT_GE(memory.peak, gathering);
+    EXPECT_GE(memory.peak, 2 * memory.largest_unit);
     if (world->rank() == 0) {
       RecordProperty("peak_bytes", std::to_string(memory.peak));
       RecordProperty("allowed_bytes", std::to_string(allowed));
