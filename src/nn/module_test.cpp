@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "base/test_errors.h"
 
 namespace shardproof {
 namespace {
@@ -54,15 +55,6 @@ class Scribe final : public ModuleHook {
 
 at::Tensor scalar(double value) { return at::scalar_tensor(value, at::kDouble); }
 
-std::string message_of(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "nothing was thrown";
-}
-
 TEST(Module, PositionalAndNamedInputsAreTheSame) {
   Minus module;
   const auto value = [&](const std::vector<at::Tensor>& positional, const NamedTensors& named) {
@@ -83,15 +75,15 @@ TEST(Module, MistakesInACallAreNamed) {
   const auto has = [](const std::string& message, const std::string& part) {
     return message.find("layers.1 (Minus)") != message.npos && message.find(part) != message.npos;
   };
-  std::string message = message_of([&] { module.call({}, {{"right", scalar(1)}}); });
+  std::string message = error_of([&] { module.call({}, {{"right", scalar(1)}}); });
   EXPECT_TRUE(has(message, "required input 'left' was not given")) << message;
-  message = message_of([&] { module.call({scalar(1)}, {{"left", scalar(1)}}); });
+  message = error_of([&] { module.call({scalar(1)}, {{"left", scalar(1)}}); });
   EXPECT_TRUE(has(message, "'left' was given twice")) << message;
-  message = message_of([&] { module.call({}, {{"left", scalar(1)}, {"left", scalar(1)}}); });
+  message = error_of([&] { module.call({}, {{"left", scalar(1)}, {"left", scalar(1)}}); });
   EXPECT_TRUE(has(message, "'left' was given 2 times")) << message;
-  message = message_of([&] { module.call({scalar(1)}, {{"rihgt", scalar(1)}}); });
+  message = error_of([&] { module.call({scalar(1)}, {{"rihgt", scalar(1)}}); });
   EXPECT_TRUE(has(message, "no input 'rihgt'; its inputs are left, right")) << message;
-  message = message_of([&] { module.call({scalar(1), scalar(1), scalar(1)}); });
+  message = error_of([&] { module.call({scalar(1), scalar(1), scalar(1)}); });
   EXPECT_TRUE(has(message, "3 positional inputs")) << message;
 }
 

@@ -28,6 +28,14 @@ Block::Block(const Config& config) : Module("Block", {.inputs = {{"hidden_states
                                                      /*bias=*/true));
 }
 
+std::vector<Link> Block::links() const {
+  return {{{"", "hidden_states"}, {"mix", "hidden_states"}},
+          {{"mix", "output"}, {"norm", "hidden_states"}},
+          {{"norm", "output"}, {"mlp", "hidden_states"}},
+          {{"mlp", "output"}, {"", "output"}},
+          {{"", "hidden_states"}, {"", "output"}}};
+}
+
 NamedTensors Block::forward(const NamedTensors& inputs) {
   const at::Tensor& x = inputs.at("hidden_states");
   return {{"output", x + (*mlp_)((*norm_)((*mix_)(x)))}};
@@ -43,6 +51,20 @@ Model::Model(const Config& config)
   head_ = add_child("head", std::make_shared<Linear>(
                                 LinearOptions{.in = config.hidden_size, .out = config.vocab_size}));
   finish();
+}
+
+std::vector<Link> Model::links() const {
+  std::vector<Link> links;
+  LinkEnd x{"embed", "output"};
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const std::string block = "blocks." + std::to_string(i);
+    links.push_back({x, {block, "hidden_states"}});
+    x = {block, "output"};
+  }
+  links.push_back({x, {"norm", "hidden_states"}});
+  links.push_back({{"norm", "output"}, {"head", "input"}});
+  links.push_back({{"head", "output"}, {"", "logits"}});
+  return links;
 }
 
 NamedTensors Model::forward(const NamedTensors& inputs) {

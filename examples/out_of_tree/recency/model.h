@@ -33,6 +33,8 @@ class TokenMix final : public shardproof::Module, public shardproof::StatesIniti
 class Block final : public shardproof::Module {
  public:
   explicit Block(const Config& config);
+  // Which value goes where, so that a plan can be checked without running it.
+  std::vector<shardproof::Link> links() const override;
 
  protected:
   shardproof::NamedTensors forward(const shardproof::NamedTensors& inputs) override;
@@ -48,6 +50,7 @@ class Block final : public shardproof::Module {
 class Model final : public shardproof::Module {
  public:
   explicit Model(const Config& config);
+  std::vector<shardproof::Link> links() const override;
 
  protected:
   shardproof::NamedTensors forward(const shardproof::NamedTensors& inputs) override;
