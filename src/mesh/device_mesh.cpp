@@ -30,9 +30,11 @@ Communicator& DeviceMesh::comm(const std::string& axis) const {
 CommPtr DeviceMesh::group(const std::vector<std::string>& axes) {
   std::vector<std::string> joined;
   for (const std::string& axis : axes) {
-    SP_EXPECT(std::count(axes.begin(), axes.end(), axis) == 1,
-              "axis {} is named twice in the group {}", axis, fmt::join(axes, "*"));
-    if (shape_.size(axis) > 1) joined.push_back(axis);
+    for (const std::string& part : shape_.parts(axis)) {
+      SP_EXPECT(std::count(joined.begin(), joined.end(), part) == 0,
+                "axis {} is named twice in the group {}", part, fmt::join(axes, "*"));
+      if (shape_.size(part) > 1) joined.push_back(part);
+    }
   }
   // Axes of size 1 vanish, so that a group of one real axis is the communicator of that axis.
   if (joined.empty()) joined = axes;
@@ -48,6 +50,8 @@ CommPtr DeviceMesh::block(const std::string& axis, int64_t block) {
   SP_EXPECT(block >= 1 && size % block == 0, "axis {} of size {} does not fall into blocks of {}",
             axis, size, block);
   if (block == size) return group({axis});
+  SP_EXPECT(shape_.parts(axis).size() == 1, "blocks of the derived axis {} are not supported",
+            axis);
   // The lowest rank of the block names it: it is in no other block of any row of this axis.
   std::vector<int64_t> first = shape_.coordinates(rank());
   for (size_t i = 0; i < first.size(); ++i)

@@ -27,10 +27,10 @@ class DeviceMesh {
   // The ranks that differ from this one in `axis` only, ordered by its coordinate; named as the
   // axis. For an axis of size 1 or none: a communicator of this rank alone.
   Communicator& comm(const std::string& axis) const;
-  // The ranks that differ in these axes only, ordered as given (outermost first); named "a*b". Axes
-  // of size 1 vanish: with one other axis left it is the communicator of that axis. Collective over
-  // the world at the first call for a list of axes: call it on all ranks in one order (parallelize
-  // does).
+  // The ranks that differ in these axes only, ordered as given (outermost first); named "a*b".
+  // Derived axes stand for what they are made of. Axes of size 1 vanish: with one other axis left
+  // it is the communicator of that axis. Collective over the world at the first call for a list of
+  // axes: call it on all ranks in one order (parallelize does).
   CommPtr group(const std::vector<std::string>& axes);
   // The block of `block` neighbours along `axis` that this rank belongs to, ordered by the
   // coordinate; named "axis/block". A block of the whole axis is the communicator of the axis.

@@ -16,7 +16,8 @@ constexpr int64_t kMaxWorld = std::numeric_limits<int>::max();
 
 }  // namespace
 
-MeshShape::MeshShape(std::vector<MeshAxis> axes) : axes_(std::move(axes)) {
+MeshShape::MeshShape(std::vector<MeshAxis> axes, std::vector<DerivedAxis> derived)
+    : axes_(std::move(axes)), derived_(std::move(derived)) {
   int64_t product = 1;
   for (size_t i = 0; i < axes_.size(); ++i) {
     const auto& [name, size] = axes_[i];
@@ -31,6 +32,17 @@ MeshShape::MeshShape(std::vector<MeshAxis> axes) : axes_(std::move(axes)) {
                 to_string(), kMaxWorld);
     product *= size;
   }
+  for (const DerivedAxis& axis : derived_) {
+    SP_EXPECT(!std::any_of(axes_.begin(), axes_.end(),
+                           [&](const MeshAxis& a) { return a.name == axis.name; }),
+              "the derived axis {} has the name of another", axis.name);
+  }
+}
+
+std::vector<std::string> MeshShape::parts(const std::string& axis) const {
+  for (const DerivedAxis& one : derived_)
+    if (one.name == axis) return one.axes;
+  return {axis};
 }
 
 int64_t MeshShape::world_size() const {
@@ -40,12 +52,17 @@ int64_t MeshShape::world_size() const {
 }
 
 bool MeshShape::has(const std::string& axis) const {
-  return std::any_of(axes_.begin(), axes_.end(), [&](const MeshAxis& a) { return a.name == axis; });
+  return std::any_of(axes_.begin(), axes_.end(),
+                     [&](const MeshAxis& a) { return a.name == axis; }) ||
+         std::any_of(derived_.begin(), derived_.end(),
+                     [&](const DerivedAxis& a) { return a.name == axis; });
 }
 
 int64_t MeshShape::size(const std::string& axis) const {
   for (const MeshAxis& a : axes_)
     if (a.name == axis) return a.size;
+  for (const DerivedAxis& a : derived_)
+    if (a.name == axis) return size(a.axes);
   return 1;
 }
 
@@ -57,6 +74,8 @@ int64_t MeshShape::coordinate(int64_t rank, const std::string& axis) const {
     if (a->name == axis) return rank / stride % a->size;
     stride *= a->size;
   }
+  for (const DerivedAxis& a : derived_)
+    if (a.name == axis) return coordinate(rank, a.axes);
   return 0;
 }
 

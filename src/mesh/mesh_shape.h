@@ -13,13 +13,23 @@ struct MeshAxis {
   bool operator==(const MeshAxis&) const = default;
 };
 
+// A name for the product of axes, outermost first: "ep" = {"ep_fsdp", "tp"}.
+struct DerivedAxis {
+  std::string name;
+  std::vector<std::string> axes;
+  bool operator==(const DerivedAxis&) const = default;
+};
+
 class MeshShape {
  public:
   MeshShape() = default;  // no axes: a world of one rank
   // Throws InputError for a size below 1 or a name given twice.
-  explicit MeshShape(std::vector<MeshAxis> axes);
+  explicit MeshShape(std::vector<MeshAxis> axes, std::vector<DerivedAxis> derived = {});
 
+  // Those that ranks are counted by; derived ones are not among them.
   const std::vector<MeshAxis>& axes() const { return axes_; }
+  // What an axis is made of: itself, or for a derived one its axes.
+  std::vector<std::string> parts(const std::string& axis) const;
   int64_t world_size() const;
   bool has(const std::string& axis) const;
   // 1 for an axis that the mesh does not have: an axis of size 1 and none at all mean the same.
@@ -40,6 +50,7 @@ class MeshShape {
 
  private:
   std::vector<MeshAxis> axes_;
+  std::vector<DerivedAxis> derived_;
 };
 
 }  // namespace shardproof

@@ -38,9 +38,15 @@ Placement counted_from_the_front(Placement placement, int64_t dims) {
   return placement;
 }
 
-// Coordinates that speak for their part: of a block with copies only the first.
-bool leads(const Placement& placement, int64_t axis_size, int64_t coordinate) {
-  return coordinate % uniform_copies(placement.cut, axis_size) == 0;
+// Of region_at, what the coordinate speaks for where others hold copies.
+Region owned_at(const std::vector<int64_t>& shape, const Placement& placement, int64_t axis_size,
+                int64_t coordinate) {
+  Region region = whole_region(shape);
+  if (placement.is_shard()) {
+    region[placement.dim] =
+        owned_intervals(placement.cut, shape[placement.dim], axis_size, coordinate);
+  }
+  return region;
 }
 
 int64_t sum(const Counts& counts) {
@@ -51,19 +57,20 @@ at::Tensor all_gather(const at::Tensor& local, const Placement& from, const Axis
                       const Site& site) {
   const auto shape = global_shape(local, from);
   Counts counts;
-  for (int64_t c = 0; c < axis.size; ++c) {
-    counts.push_back(leads(from, axis.size, c) ? numel(region_at(shape, from, axis.size, c)) : 0);
-  }
+  for (int64_t c = 0; c < axis.size; ++c)
+    counts.push_back(numel(owned_at(shape, from, axis.size, c)));
   at::Tensor received = at::empty({sum(counts)}, local.options());
-  at::Tensor mine = local.contiguous().view({-1}).narrow(0, 0, counts[axis.coordinate]);
+  const Region held = region_at(shape, from, axis.size, axis.coordinate);
+  const Region owned = owned_at(shape, from, axis.size, axis.coordinate);
+  const at::Tensor mine = take(local, held, owned).reshape({-1});
   axis.comm->all_gather(received, mine, counts, site).wait();
   at::Tensor whole = at::empty(shape, local.options());
-  const Region held = whole_region(shape);
+  const Region everything = whole_region(shape);
   int64_t offset = 0;
   for (int64_t c = 0; c < axis.size; ++c) {
     if (counts[c] == 0) continue;
-    const Region region = region_at(shape, from, axis.size, c);
-    put(whole, held, received.narrow(0, offset, counts[c]).view(local_shape(region)), region);
+    const Region region = owned_at(shape, from, axis.size, c);
+    put(whole, everything, received.narrow(0, offset, counts[c]).view(local_shape(region)), region);
     offset += counts[c];
   }
   return whole;
@@ -91,17 +98,18 @@ at::Tensor exchange(const at::Tensor& local, const Placement& from, const Placem
                     const AxisView& axis, const Site& site) {
   const auto shape = global_shape(local, from);
   const Region held = region_at(shape, from, axis.size, axis.coordinate);
+  const Region owned = owned_at(shape, from, axis.size, axis.coordinate);
   const Region wanted = region_at(shape, to, axis.size, axis.coordinate);
   Counts send_counts, recv_counts;
   std::vector<at::Tensor> parts;
   std::vector<Region> arriving;
   for (int64_t c = 0; c < axis.size; ++c) {
-    Region out = intersect(region_at(shape, to, axis.size, c), held);
-    const bool send = leads(from, axis.size, axis.coordinate) && numel(out) > 0;
-    parts.push_back(send ? take(local, held, out).reshape({-1}) : at::empty({0}, local.options()));
+    const Region out = intersect(region_at(shape, to, axis.size, c), owned);
+    parts.push_back(numel(out) > 0 ? take(local, held, out).reshape({-1})
+                                   : at::empty({0}, local.options()));
     send_counts.push_back(parts.back().numel());
-    arriving.push_back(intersect(wanted, region_at(shape, from, axis.size, c)));
-    recv_counts.push_back(leads(from, axis.size, c) ? numel(arriving.back()) : 0);
+    arriving.push_back(intersect(wanted, owned_at(shape, from, axis.size, c)));
+    recv_counts.push_back(numel(arriving.back()));
   }
   at::Tensor received = at::empty({sum(recv_counts)}, local.options());
   axis.comm->all_to_all(received, recv_counts, at::cat(parts), send_counts, site).wait();
@@ -119,15 +127,30 @@ at::Tensor exchange(const at::Tensor& local, const Placement& from, const Placem
 at::Tensor embed(const at::Tensor& local, const Placement& from, const AxisView& axis) {
   const auto shape = global_shape(local, from);
   at::Tensor whole = at::zeros(shape, local.options());
-  if (leads(from, axis.size, axis.coordinate)) {
-    put(whole, whole_region(shape), local, region_at(shape, from, axis.size, axis.coordinate));
-  }
+  const Region owned = owned_at(shape, from, axis.size, axis.coordinate);
+  const Region held = region_at(shape, from, axis.size, axis.coordinate);
+  put(whole, whole_region(shape), take(local, held, owned), owned);
   return whole;
 }
 
 at::Tensor all_reduce(const at::Tensor& local, Communicator& comm, const Site& site) {
   at::Tensor result = at::empty(local.sizes(), local.options());
   comm.all_reduce(result, local, ReduceOp::kSum, site).wait();
+  return result;
+}
+
+// Sums what the block holds as copies; the rest of the shard is nobody else's.
+at::Tensor block_sum(const at::Tensor& local, const Placement& placement, const AxisView& axis,
+                     const Site& site) {
+  SP_EXPECT(axis.block != nullptr, "block_sum needs the communicator of the block");
+  if (!copies_in_part(placement.cut, axis.size)) return all_reduce(local, *axis.block, site);
+  const auto shape = global_shape(local, placement);
+  const Region held = region_at(shape, placement, axis.size, axis.coordinate);
+  Region copied = held;
+  copied[placement.dim] =
+      copied_intervals(placement.cut, shape[placement.dim], axis.size, axis.coordinate);
+  at::Tensor result = local.clone();
+  put(result, held, all_reduce(take(local, held, copied), *axis.block, site), copied);
   return result;
 }
 
@@ -204,8 +227,7 @@ at::Tensor convert(const at::Tensor& local, const Placement& given_from, const P
     case Operation::kAllReduce:
       return all_reduce(local, *axis.comm, site);
     case Operation::kBlockSum:
-      SP_EXPECT(axis.block != nullptr, "block_sum needs the communicator of the block");
-      return all_reduce(local, *axis.block, site);
+      return block_sum(local, from, axis, site);
     case Operation::kAllGather:
       return all_gather(local, from, axis, site);
     case Operation::kReduceScatter:

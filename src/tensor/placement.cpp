@@ -64,30 +64,54 @@ int64_t copies_block_size(const Cut& cut, int64_t axis_size) {
   return largest;
 }
 
-int64_t uniform_copies(const Cut& cut, int64_t axis_size) {
-  const int64_t largest = copies_block_size(cut, axis_size);
-  for (const Section& section : cut.sections) {
-    const int64_t own = section.spread == Spread::kCopies ? block_size(section, axis_size) : 1;
-    SP_EXPECT(
-        own == largest || section.width == 0,
-        "sections that are held as copies by {} and by {} ranks in one shard are not supported",
-        largest, own);
-  }
-  return largest;
-}
+namespace {
 
-Intervals cut_intervals(const Cut& cut, int64_t width, int64_t axis_size, int64_t coordinate) {
+// The sections of `cut` that `wanted` lets through, as `coordinate` holds them.
+template <class Wanted>
+Intervals intervals_where(const Cut& cut, int64_t width, int64_t axis_size, int64_t coordinate,
+                          Wanted wanted) {
   SP_EXPECT(0 <= coordinate && coordinate < axis_size, "coordinate {} on an axis of {}", coordinate,
             axis_size);
-  if (cut.sections.empty()) return normalized({dealt(width, axis_size, coordinate)});
+  if (cut.sections.empty()) {
+    return wanted(Section{width}) ? normalized({dealt(width, axis_size, coordinate)}) : Intervals{};
+  }
   SP_EXPECT(cut.width() == width, "a cut of {} positions on a dim of {}", cut.width(), width);
   Intervals result;
   int64_t offset = 0;
   for (const Section& section : cut.sections) {
-    add_section(result, section, offset, axis_size, coordinate);
+    if (wanted(section)) add_section(result, section, offset, axis_size, coordinate);
     offset += section.width;
   }
   return normalized(std::move(result));
+}
+
+// Ranks that hold the same part of a section.
+int64_t copies(const Section& section, int64_t axis_size) {
+  return section.spread == Spread::kCopies ? block_size(section, axis_size) : 1;
+}
+
+}  // namespace
+
+Intervals cut_intervals(const Cut& cut, int64_t width, int64_t axis_size, int64_t coordinate) {
+  return intervals_where(cut, width, axis_size, coordinate, [](const Section&) { return true; });
+}
+
+Intervals owned_intervals(const Cut& cut, int64_t width, int64_t axis_size, int64_t coordinate) {
+  return intervals_where(cut, width, axis_size, coordinate, [&](const Section& section) {
+    return coordinate % copies(section, axis_size) == 0;
+  });
+}
+
+Intervals copied_intervals(const Cut& cut, int64_t width, int64_t axis_size, int64_t coordinate) {
+  return intervals_where(cut, width, axis_size, coordinate,
+                         [&](const Section& section) { return copies(section, axis_size) > 1; });
+}
+
+bool copies_in_part(const Cut& cut, int64_t axis_size) {
+  const int64_t largest = copies_block_size(cut, axis_size);
+  return std::any_of(cut.sections.begin(), cut.sections.end(), [&](const Section& section) {
+    return section.width > 0 && copies(section, axis_size) != largest;
+  });
 }
 
 std::string Placement::to_string() const {
@@ -127,17 +151,34 @@ Region region_of(const std::vector<int64_t>& shape, const Placements& placements
   return region;
 }
 
-bool is_owner(const Placements& placements, const MeshShape& mesh, int64_t rank) {
+Region owned_region(const std::vector<int64_t>& shape, const Placements& placements,
+                    const MeshShape& mesh, int64_t rank) {
+  Region region = region_of(shape, placements, mesh, rank);
+  bool counts = true;
   for (const MeshAxis& axis : mesh.axes()) {
-    int64_t neighbours = axis.size;  // that hold the same part
+    bool cut = false;
     for (const auto& [name, placement] : placements) {
-      if (name == axis.name && placement.is_shard()) {
-        neighbours = uniform_copies(placement.cut, axis.size);
-      }
+      const auto parts = mesh.parts(name);
+      cut |=
+          placement.is_shard() && std::find(parts.begin(), parts.end(), axis.name) != parts.end();
     }
-    if (mesh.coordinate(rank, axis.name) % neighbours != 0) return false;
+    counts &= cut || mesh.coordinate(rank, axis.name) == 0;
   }
-  return true;
+  // What an axis leaves of a dim is narrowed to what the coordinate speaks for, as global
+  // positions: what the axes after it cut away stays away.
+  Region outer = whole_region(shape);
+  for (const auto& [axis, placement] : placements) {
+    if (!placement.is_shard()) continue;
+    Intervals& held = outer[placement.dim];
+    const int64_t size = mesh.size(axis);
+    const int64_t coordinate = mesh.coordinate(rank, axis);
+    const int64_t width = total_size(held);
+    const Intervals owned = compose(held, owned_intervals(placement.cut, width, size, coordinate));
+    region[placement.dim] = intersect(region[placement.dim], owned);
+    held = compose(held, cut_intervals(placement.cut, width, size, coordinate));
+  }
+  if (!counts && !region.empty()) region.front() = {};
+  return region;
 }
 
 }  // namespace shardproof

@@ -49,13 +49,17 @@ int64_t block_size(const Section& section, int64_t axis_size);
 // The largest block of any section: the ranks whose `Copies` must be summed or compared together.
 int64_t copies_block_size(const Cut& cut, int64_t axis_size);
 
-// As copies_block_size, for those who treat a shard as a whole. Throws ContractError where only
-// some of the sections are held as copies: then a rank may own one part of its shard and not
-// another.
-int64_t uniform_copies(const Cut& cut, int64_t axis_size);
-
 // What `coordinate` of an axis of `axis_size` holds of a dim of `width` positions.
 Intervals cut_intervals(const Cut& cut, int64_t width, int64_t axis_size, int64_t coordinate);
+
+// Of that, what it speaks for: of sections held as copies only the first of a block does. Over all
+// coordinates these cover the dim once.
+Intervals owned_intervals(const Cut& cut, int64_t width, int64_t axis_size, int64_t coordinate);
+// Of that, the positions that the block of copies_block_size() holds as copies.
+Intervals copied_intervals(const Cut& cut, int64_t width, int64_t axis_size, int64_t coordinate);
+// True where shards are copies in some sections only (packed q | k | v on more ranks than there are
+// key/value heads).
+bool copies_in_part(const Cut& cut, int64_t axis_size);
 
 struct Placement {
   enum class Kind {
@@ -95,8 +99,9 @@ using Placements = std::vector<AxisPlacement>;
 Region region_of(const std::vector<int64_t>& shape, const Placements& placements,
                  const MeshShape& mesh, int64_t rank);
 
-// True where `rank` is the lowest of the ranks that hold copies (or addends) of its part: each
-// element of the tensor has exactly one owner, which counts it in norms and writes it to files.
-bool is_owner(const Placements& placements, const MeshShape& mesh, int64_t rank);
+// Of region_of, what `rank` counts in norms and writes to files: each element of the tensor has
+// exactly one owner, the lowest of the ranks that hold copies (or addends) of it.
+Region owned_region(const std::vector<int64_t>& shape, const Placements& placements,
+                    const MeshShape& mesh, int64_t rank);
 
 }  // namespace shardproof

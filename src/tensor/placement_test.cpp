@@ -85,13 +85,34 @@ TEST(Region, EachElementHasOneOwner) {
   const Placements placements{{"tp", shard(0, k)}, {"fsdp", shard(0)}};
   std::vector<int64_t> owners(6);
   for (int64_t rank = 0; rank < mesh.world_size(); ++rank) {
-    if (!is_owner(placements, mesh, rank)) continue;
-    const Region region = region_of({6}, placements, mesh, rank);
+    const Region region = owned_region({6}, placements, mesh, rank);
     for (const Interval& part : region[0]) {
       for (int64_t i = part.begin; i < part.end; ++i) ++owners[i];
     }
   }
   EXPECT_EQ(owners, std::vector<int64_t>(6, 1));
+}
+
+// Packed q | k | v of 4 query and 1 key/value heads of 2 rows over 4 ranks: each rank has an own
+// query head and a copy of k and v.
+TEST(Region, SectionsHeldAsCopiesHaveOneOwnerBesideThoseThatAreNot) {
+  const Cut packed{{{8, 8, Spread::kShare, 2}, {2, 2, Spread::kCopies}, {2, 2, Spread::kCopies}}};
+  EXPECT_TRUE(copies_in_part(packed, 4));
+  EXPECT_FALSE(copies_in_part(packed, 1));
+  EXPECT_EQ(cut_intervals(packed, 12, 4, 1), (Intervals{{2, 4}, {8, 12}}));
+  EXPECT_EQ(owned_intervals(packed, 12, 4, 0), (Intervals{{0, 2}, {8, 12}}));
+  EXPECT_EQ(owned_intervals(packed, 12, 4, 1), (Intervals{{2, 4}}));
+  EXPECT_EQ(copied_intervals(packed, 12, 4, 1), (Intervals{{8, 12}}));
+  const MeshShape mesh({{"dp_replicate", 2}, {"fsdp", 3}, {"tp", 4}});
+  const Placements placements{{"tp", shard(0, packed)}, {"fsdp", shard(0)}};
+  std::vector<int64_t> owners(12);
+  for (int64_t rank = 0; rank < mesh.world_size(); ++rank) {
+    const Region region = owned_region({12, 5}, placements, mesh, rank);
+    for (const Interval& part : region[0]) {
+      for (int64_t i = part.begin; i < part.end; ++i) ++owners[i];
+    }
+  }
+  EXPECT_EQ(owners, std::vector<int64_t>(12, 1));
 }
 
 TEST(Interval, ComposeLocateIntersect) {
