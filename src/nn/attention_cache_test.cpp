@@ -110,6 +110,10 @@ TEST(AttentionCache, WrongUseIsRefused) {
   const at::Tensor good = values({1, 2, 1, 3}, 1);
   EXPECT_THROW(cache.append(good.to(at::kFloat), good.to(at::kFloat)), ContractError);
   EXPECT_THROW(cache.append(good.narrow(1, 0, 1), good.narrow(1, 0, 1)), ContractError);
+  cache.set_heads(1);  // while it is empty
+  EXPECT_EQ(cache.append(good.narrow(1, 0, 1), good.narrow(1, 0, 1)).key.size(1), 1);
+  EXPECT_THROW(cache.set_heads(2), ContractError);
+  cache = KvCache({.batch = 1, .heads = 2, .capacity = 4, .head_dim = 3}, at::kDouble);
   EXPECT_EQ(cache.append(good, good + 1).value.sizes().vec(), (std::vector<int64_t>{1, 2, 1, 3}));
 }
 

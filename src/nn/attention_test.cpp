@@ -41,10 +41,12 @@ Region region_for(const Parameter& parameter, int64_t ranks, int64_t rank) {
   return region;
 }
 
-Computed run(const AttentionHeads& heads, int64_t ranks, int64_t rank) {
-  Attention attention({.hidden = kHidden, .heads = heads, .bias = true});
+Computed run(const AttentionHeads& heads, int64_t ranks, int64_t rank, bool sinks = false) {
+  Attention attention(
+      {.hidden = kHidden, .heads = heads, .qkv_bias = true, .output_bias = true, .sinks = sinks});
   attention.finish();
   Whole whole = testing::whole_values(attention);
+  if (sinks) whole["sinks"] = at::linspace(-5, 5, heads.queries, at::kDouble);
   if (rank > 0) whole["o_proj.bias"].zero_();
   testing::place(attention, whole,
                  [&](const Parameter& parameter) { return region_for(parameter, ranks, rank); });
@@ -70,7 +72,7 @@ Computed run(const AttentionHeads& heads, int64_t ranks, int64_t rank) {
 
 TEST(Attention, EqualsItsFormula) {
   const AttentionHeads heads = {.queries = 6, .keys = 2, .head_dim = 4};
-  Attention attention({.hidden = kHidden, .heads = heads, .bias = true});
+  Attention attention({.hidden = kHidden, .heads = heads, .qkv_bias = true, .output_bias = true});
   attention.finish();
   const Whole whole = testing::whole_values(attention);
   const at::Tensor x = values({kBatch, kLength, kHidden}, 40);
@@ -94,18 +96,18 @@ TEST(Attention, EqualsItsFormula) {
   EXPECT_LT(relative_error(run(heads, 1, 0).output, truth), 1e-14);
 }
 
-TEST(Attention, RanksSumToTheWhole) {
+void expect_ranks_sum_to_the_whole(bool sinks) {
   const std::vector<AttentionHeads> models = {{.queries = 9, .keys = 3, .head_dim = 4},
                                               {.queries = 4, .keys = 1, .head_dim = 6},
                                               {.queries = 6, .keys = 2, .head_dim = 2},
                                               {.queries = 5, .keys = 5, .head_dim = 2}};
   for (const AttentionHeads& heads : models) {
-    const Computed truth = run(heads, 1, 0);
+    const Computed truth = run(heads, 1, 0, sinks);
     for (const int64_t ranks : {2, 3, 4, 6, 8}) {
       SCOPED_TRACE(fmt::format("{} / {} heads over {} ranks", heads.queries, heads.keys, ranks));
-      Computed sum = run(heads, ranks, 0);
+      Computed sum = run(heads, ranks, 0, sinks);
       for (int64_t rank = 1; rank < ranks; ++rank) {
-        const Computed part = run(heads, ranks, rank);
+        const Computed part = run(heads, ranks, rank, sinks);
         sum.output += part.output;
         sum.input_grad += part.input_grad;
         for (auto& [name, grad] : sum.grads) {
@@ -123,6 +125,47 @@ TEST(Attention, RanksSumToTheWhole) {
   }
 }
 
+TEST(Attention, RanksSumToTheWhole) { expect_ranks_sum_to_the_whole(false); }
+
+// Each head has another large one: a wrong slice shows.
+TEST(Attention, RanksWithTheSinksOfTheirHeadsSumToTheWhole) { expect_ranks_sum_to_the_whole(true); }
+
+TEST(Attention, SinksAreOneMoreLogitAHeadThatNothingIsReadFrom) {
+  // Queries of zeros: all scores are 0, the weights of the t-th token 1 / (t + exp(sink)).
+  const AttentionHeads heads = {.queries = 2, .keys = 1, .head_dim = 2};
+  Attention attention({.hidden = 4, .heads = heads, .sinks = true});
+  attention.finish();
+  Whole whole = testing::whole_values(attention);
+  whole["q_proj.weight"].zero_();
+  whole["v_proj.weight"] = at::ones({2, 4}, at::kDouble);
+  whole["o_proj.weight"] = at::eye(4, at::kDouble);
+  whole["sinks"] = at::log(at::tensor({1., 5.}, at::kDouble));
+  testing::place_whole(attention, whole);
+  NamedTensors inputs = tables(heads);
+  inputs.set("hidden_states", at::full({1, kLength, 4}, 0.25, at::kDouble));
+
+  const at::Tensor output = Module::only(attention.call({}, inputs));
+
+  for (int64_t t = 1; t <= kLength; ++t) {
+    EXPECT_NEAR(output[0][t - 1][0].item<double>(), t / (t + 1.0), 1e-15);
+    EXPECT_NEAR(output[0][t - 1][3].item<double>(), t / (t + 5.0), 1e-15);
+  }
+}
+
+TEST(Attention, SinksOfOtherHeadsAreRefused) {
+  const AttentionHeads heads = {.queries = 4, .keys = 2, .head_dim = 2};
+  Attention attention({.hidden = kHidden, .heads = heads, .sinks = true});
+  attention.finish();
+  testing::place(attention, testing::whole_values(attention), [](const Parameter& parameter) {
+    Region region = region_for(parameter, 2, 0);
+    if (parameter.name() == "sinks") region = region_for(parameter, 2, 1);
+    return region;
+  });
+  NamedTensors inputs = tables(heads);
+  inputs.set("hidden_states", values({1, kLength, kHidden}, 1));
+  EXPECT_THROW(attention.call({}, inputs), ContractError);
+}
+
 // Heads held in an order that no equal runs describe: keys are picked one by one.
 TEST(Attention, AnyMapOfHeadsWorks) {
   const AttentionHeads heads = {.queries = 6, .keys = 2, .head_dim = 2};
@@ -130,7 +173,7 @@ TEST(Attention, AnyMapOfHeadsWorks) {
   at::Tensor sum = at::zeros_like(truth.output);
   const std::vector<Intervals> queries = {{{4, 8}, {0, 2}}, {{2, 4}, {8, 12}}};  // 2 3 0 | 1 4 5
   for (const Intervals& held : queries) {
-    Attention attention({.hidden = kHidden, .heads = heads, .bias = true});
+    Attention attention({.hidden = kHidden, .heads = heads, .qkv_bias = true, .output_bias = true});
     attention.finish();
     Whole whole = testing::whole_values(attention);
     whole["o_proj.bias"] /= 2;

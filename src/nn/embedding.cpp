@@ -60,7 +60,8 @@ class PartialLookup : public torch::autograd::Function<PartialLookup> {
 
 Embedding::Embedding(EmbeddingOptions options)
     : Module("Embedding", {.inputs = {{"input_ids"}}, .outputs = {{"output", true, "weight", 1}}}),
-      padding_row_(options.padding_row) {
+      padding_row_(options.padding_row),
+      scale_(options.scale) {
   SP_EXPECT(!padding_row_ || (*padding_row_ >= 0 && *padding_row_ < options.rows),
             "the padding row {} is outside [0, {})", *padding_row_, options.rows);
   weight_ = add_parameter("weight",
@@ -97,8 +98,12 @@ NamedTensors Embedding::forward(const NamedTensors& inputs) {
   }
   std::vector<int64_t> shape = ids.sizes().vec();
   shape.push_back(weight.size(1));
-  const at::Tensor output = PartialLookup::apply(weight, lookup.tokens, lookup.rows, graded.tokens,
-                                                 graded.rows, flat.numel());
+  at::Tensor output = PartialLookup::apply(weight, lookup.tokens, lookup.rows, graded.tokens,
+                                           graded.rows, flat.numel());
+  if (scale_) {
+    const at::Tensor scale = at::scalar_tensor(*scale_, weight.options().dtype(at::kFloat));
+    output = output * scale.to(weight.scalar_type());
+  }
   return {{"output", output.reshape(shape)}};
 }
 

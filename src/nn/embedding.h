@@ -11,6 +11,8 @@ struct EmbeddingOptions {
   int64_t width = 0;
   // The row that gets no gradient from here, as torch.nn.Embedding has it.
   std::optional<int64_t> padding_row = {};
+  // What rows are multiplied by, as Gemma 3 has it: rounded to float32, then to the weight's type.
+  std::optional<double> scale = {};
 };
 
 // Input "input_ids" int64 of any shape [...], output "output" [..., width held]; parameter "weight"
@@ -30,6 +32,7 @@ class Embedding final : public Module, public StatesInitialValues {
 
  private:
   std::optional<int64_t> padding_row_;
+  std::optional<double> scale_;
   ParamPtr weight_;
 };
 

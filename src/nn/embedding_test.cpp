@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "nn/testing.h"
 
@@ -95,6 +97,19 @@ TEST(Embedding, NoTokensAndBadTokens) {
   EXPECT_THROW(run(whole, at::full({1}, kRows, at::kLong), weights), InputError);
   EXPECT_THROW(run(whole, at::full({1}, -1, at::kLong), weights), InputError);
   EXPECT_THROW(run(whole, at::zeros({1}, at::kInt), weights), ContractError);
+}
+
+TEST(Embedding, TheScaleIsRoundedToFloat32AndThenToTheTypeOfTheWeight) {
+  const double scale = std::sqrt(20.0);
+  const at::Tensor ids = at::tensor({2, 0}, at::kLong);
+  for (const auto type : {at::kDouble, at::kBFloat16}) {
+    Embedding embedding({.rows = 3, .width = 4, .scale = scale});
+    embedding.parameter("weight")->place_whole(type);
+    const at::Tensor weight = testing::values({3, 4}, 6).to(type);
+    embedding.parameter("weight")->kept().copy_(weight);
+    const at::Tensor rounded = at::tensor(static_cast<float>(scale)).to(type);
+    EXPECT_TRUE(at::equal(embedding(ids), weight.index_select(0, ids) * rounded));
+  }
 }
 
 }  // namespace

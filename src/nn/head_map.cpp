@@ -19,6 +19,18 @@ std::vector<int64_t> heads_of(const Intervals& held, int64_t head_dim) {
   return heads;
 }
 
+std::vector<int64_t> heads_of_output(int64_t width, int64_t heads, int64_t head_dim,
+                                     const Intervals& held) {
+  const int64_t whole = heads * head_dim;
+  const bool gathered = width == whole && total_size(held) != whole;
+  std::vector<int64_t> given = heads_of(gathered ? Intervals{{0, whole}} : held, head_dim);
+  SP_EXPECT(static_cast<int64_t>(given.size()) * head_dim == width,
+            "its output has width {}, the rows held of its weight are the heads {} of {} each: it "
+            "must stay as cut or become whole",
+            width, given, head_dim);
+  return given;
+}
+
 std::vector<int64_t> key_positions(const AttentionHeads& heads,
                                    const std::vector<int64_t>& query_heads,
                                    const std::vector<int64_t>& key_heads) {

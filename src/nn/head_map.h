@@ -19,6 +19,12 @@ struct AttentionHeads {
 // head is held in part.
 std::vector<int64_t> heads_of(const Intervals& held, int64_t head_dim);
 
+// The heads that an output of `width` is made of, of `heads` in all, where `held` are the rows held
+// of the weight that gave it: those, or all where it was gathered since. Throws ContractError where
+// it is neither.
+std::vector<int64_t> heads_of_output(int64_t width, int64_t heads, int64_t head_dim,
+                                     const Intervals& held);
+
 // For each of the local query heads, the local position of its key/value head (global: query head /
 // (queries / keys)). Throws ContractError where that head is not held.
 std::vector<int64_t> key_positions(const AttentionHeads& heads,

@@ -17,12 +17,17 @@ class KvCache {
     int64_t heads = 0;
     int64_t capacity = 0;  // tokens
     int64_t head_dim = 0;
+    int64_t value_dim = 0;  // of the values, where it is not head_dim
   };
   struct Held {
     at::Tensor key, value;  // [batch, heads, length(), head_dim], parts of the cache itself
   };
 
   KvCache(const Shape& shape, at::ScalarType dtype);
+
+  // Makes an empty cache anew for another number of heads. Throws ContractError where it holds
+  // tokens of other heads.
+  void set_heads(int64_t heads);
 
   // Copies in key and value [batch, heads, new tokens, head_dim] of the cache's dtype and returns
   // all that is held then. Throws ContractError for another shape or dtype, for more tokens than
@@ -31,7 +36,7 @@ class KvCache {
 
   int64_t length() const { return length_; }  // tokens
   int64_t capacity() const { return keys_.size(2); }
-  int64_t bytes() const { return 2 * static_cast<int64_t>(keys_.nbytes()); }
+  int64_t bytes() const { return static_cast<int64_t>(keys_.nbytes() + values_.nbytes()); }
 
  private:
   at::Tensor keys_, values_;

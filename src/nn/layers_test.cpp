@@ -2,6 +2,8 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/error.h"
 #include "nn/linear.h"
 #include "nn/mlp.h"
@@ -86,6 +88,73 @@ TEST(RmsNorm, HalfTypesAreComputedInFloat32) {
   const at::Tensor normed = wide * at::rsqrt(wide.pow(2).mean(-1, true) + 1e-5);
   EXPECT_EQ(output.scalar_type(), at::kBFloat16);
   EXPECT_TRUE(at::equal(output, weight * normed.to(at::kBFloat16)));
+}
+
+TEST(RmsNorm, OnePlusWeightIsMultipliedBeforeItIsRounded) {
+  RmsNorm norm({.width = 64, .eps = 1e-5, .scale = RmsNormOptions::Scale::kOnePlusWeight});
+  norm.weight()->place_whole(at::kBFloat16);
+  const at::Tensor weight = values({64}, 3).to(at::kBFloat16);
+  norm.weight()->kept().copy_(weight);
+  const at::Tensor x = (values({2, 64}, 5) * 30).to(at::kBFloat16);
+
+  const at::Tensor output = norm(x);
+
+  const at::Tensor wide = x.to(at::kFloat);
+  const at::Tensor normed = wide * at::rsqrt(wide.pow(2).mean(-1, true) + 1e-5);
+  EXPECT_TRUE(at::equal(output, (normed * (1.0 + weight.to(at::kFloat))).to(at::kBFloat16)));
+  EXPECT_FALSE(at::equal(output, (1.0 + weight) * normed.to(at::kBFloat16)));
+  EXPECT_EQ(norm.initial_values("weight").kind, InitialValues::Kind::kZeros);
+}
+
+TEST(PackedGatedMlp, IsTheSeparateOneWithTheSameWeights) {
+  const GatedMlpOptions options = {
+      .hidden = 4, .width = 7, .bias = true, .activation = Activation::kGeluTanh};
+  GatedMlp named(options);
+  named.finish();
+  const testing::Whole whole = testing::whole_values(named);
+  testing::Whole packed_whole = whole;
+  for (const std::string kind : {"weight", "bias"})
+    packed_whole["gate_up_proj." + kind] =
+        at::cat({whole.at("gate_proj." + kind), whole.at("up_proj." + kind)});
+  const at::Tensor x = values({2, 3, 4}, 9);
+  const auto region = [](int64_t ranks, int64_t rank) {
+    return [=](const Parameter& parameter) {
+      Region region = whole_region(parameter.shape());
+      if (parameter.name() == "down_proj.bias") return region;
+      const size_t dim = parameter.name() == "down_proj.weight" ? 1 : 0;
+      region[dim] = cut_intervals(parameter.cut(dim), parameter.shape()[dim], ranks, rank);
+      return region;
+    };
+  };
+  for (const int64_t ranks : {1, 2, 3, 9}) {
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      GatedMlp separate(options);
+      separate.finish();
+      testing::place(separate, whole, region(ranks, rank));
+      PackedGatedMlp packed(options);
+      packed.finish();
+      testing::place(packed, packed_whole, region(ranks, rank));
+      EXPECT_TRUE(at::allclose(packed(x), separate(x), 1e-14, 1e-14)) << rank << " of " << ranks;
+    }
+  }
+}
+
+TEST(PackedGatedMlp, HalvesThatAreNotCutAlikeAreRefused) {
+  PackedGatedMlp packed({.hidden = 4, .width = 7});
+  packed.finish();
+  testing::place(packed, testing::whole_values(packed), [](const Parameter& parameter) {
+    Region region = whole_region(parameter.shape());
+    if (parameter.name() == "gate_up_proj.weight") region[0] = {{0, 6}};  // gate alone
+    return region;
+  });
+  EXPECT_THROW(packed(values({2, 3, 4}, 9)), ContractError);
+}
+
+TEST(Activation, GeluIsItsTanhApproximation) {
+  const at::Tensor x = values({9}, 4) * 2;
+  const at::Tensor inner = std::sqrt(2 / M_PI) * (x + 0.044715 * x.pow(3));
+  EXPECT_LT(relative_error(activate(Activation::kGeluTanh, x), 0.5 * x * (1 + at::tanh(inner))),
+            1e-14);
 }
 
 TEST(GatedMlp, PartsOfItsWidthSumToTheWhole) {

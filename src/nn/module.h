@@ -56,6 +56,25 @@ struct Signature {
   std::vector<Port> outputs = {{"output"}};
 };
 
+// One end of a Link: a port of a child, or of the module itself (child ""). `section`: only that
+// part of the port's last dim, counted in the sections of the cut that the port follows; -1 = all.
+struct LinkEnd {
+  std::string child;
+  std::string port;
+  int64_t section = -1;
+};
+
+// What a module states of its own code, so that plans can be checked without running it: the value
+// at `to` lies over ranks as the one at `from`, because it is that value or is made of it token by
+// token and feature by feature. Without links a plan's edges are checked by running only.
+struct Link {
+  LinkEnd from;
+  LinkEnd to;
+  // True: both are values that the module's code reads, and need only be cut both or not at all
+  // (queries and keys).
+  bool together = false;
+};
+
 class Module;
 
 // Sees every call of one module. `before` of hooks runs from the last added to the first, `after`
@@ -72,6 +91,8 @@ class Module {
   Module(std::string type, Signature signature)
       : type_(std::move(type)), signature_(std::move(signature)) {}
   virtual ~Module() = default;
+  // How values flow between this module's own ports and its children's. None for a leaf.
+  virtual std::vector<Link> links() const { return {}; }
   Module(const Module&) = delete;
   Module& operator=(const Module&) = delete;
 

@@ -4,8 +4,13 @@
 
 namespace shardproof {
 
-Parameter::Parameter(std::vector<int64_t> shape, std::vector<Cut> cuts)
+Parameter::Parameter(std::vector<int64_t> shape, std::vector<Cut> cuts,
+                     std::optional<FeatureDims> features)
     : shape_(std::move(shape)), cuts_(std::move(cuts)) {
+  const auto dims = static_cast<int64_t>(shape_.size());
+  features_ = features.value_or(dims > 1    ? FeatureDims{dims - 2, dims - 1}
+                                : dims == 1 ? FeatureDims{0, -1}
+                                            : FeatureDims{});
   SP_EXPECT(cuts_.size() == shape_.size(), "a parameter of {} dims was given {} cuts: one a dim",
             shape_.size(), cuts_.size());
   for (size_t dim = 0; dim < shape_.size(); ++dim) {
@@ -40,6 +45,7 @@ void Parameter::place(at::Tensor kept, Region kept_region, at::Tensor view, Regi
   kept_ = kept.detach();
   view_ = view.detach();
   view_.set_requires_grad(requires_grad);
+  owned = kept_region;
   kept_region_ = std::move(kept_region);
   held_ = std::move(held);
   grad.reset();

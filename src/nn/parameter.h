@@ -17,6 +17,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,20 @@
 
 namespace shardproof {
 
+// Which dims of a parameter are output and input features of what it computes: what "colwise" and
+// "rowwise" cut. -1: none, as a bias has no input features.
+struct FeatureDims {
+  int64_t out = -1;
+  int64_t in = -1;
+};
+
 class Parameter {
  public:
   // `cuts`: one a dim, how the dim may be cut; a Cut without sections may be cut anywhere.
-  Parameter(std::vector<int64_t> shape, std::vector<Cut> cuts);
+  // `features`: by default the last dim but one and the last, as of a Linear's weight; of one dim,
+  // output features.
+  Parameter(std::vector<int64_t> shape, std::vector<Cut> cuts,
+            std::optional<FeatureDims> features = {});
 
   // Logical names, several when tied: the first is the canonical one. Set when the model is
   // finished.
@@ -37,6 +48,7 @@ class Parameter {
 
   const std::vector<int64_t>& shape() const { return shape_; }
   const Cut& cut(int64_t dim) const { return cuts_.at(dim); }
+  FeatureDims features() const { return features_; }
 
   // Puts the tensors: dtypes equal; kept has the local shape of kept_region, view that of held.
   void place(at::Tensor kept, Region kept_region, at::Tensor view, Region held);
@@ -49,8 +61,9 @@ class Parameter {
   const at::Tensor& view() const { return view_; }
   const Region& held() const { return held_; }
 
-  // True where this rank is the one owner of kept_region (counts it in norms, writes it to files).
-  bool owned = true;
+  // The part of kept_region that this rank counts in norms and writes to files: each element of the
+  // parameter has one owner. place() says all of it; parallelize what it is.
+  Region owned;
   // False: frozen, no gradient. Set before place().
   bool requires_grad = true;
   at::Tensor grad;
@@ -61,6 +74,7 @@ class Parameter {
   std::vector<std::string> names_;
   std::vector<int64_t> shape_;
   std::vector<Cut> cuts_;
+  FeatureDims features_;
   at::Tensor kept_;
   Region kept_region_;
   at::Tensor view_;

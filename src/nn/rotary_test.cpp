@@ -54,6 +54,59 @@ TEST(Rotary, Llama3KeepsShortStretchesLongAndBlendsBetween) {
   EXPECT_TRUE(kinds[0] > 0 && kinds[1] > 0 && kinds[2] > 0);
 }
 
+// Values of transformers 5.24, float32.
+TEST(Rotary, YarnKeepsFastStretchesSlowAndBlendsBetween) {
+  RopeOptions options = {.type = RopeType::kYarn,
+                         .dim = 12,
+                         .theta = 150000.0,
+                         .factor = 32.0,
+                         .original_max_position_embeddings = 4096,
+                         .truncate = false};
+  const at::Tensor whole = inverse_frequencies(options);
+  EXPECT_TRUE(at::equal(
+      whole, at::tensor({1.0, 0.1371886283159256, 0.013777478598058224, 0.0004564839182421565,
+                         1.1069358151871711e-05, 1.518590806881548e-06},
+                        at::kFloat)));
+  options.truncate = true;
+  EXPECT_TRUE(
+      at::equal(inverse_frequencies(options),
+                at::tensor({1.0, 0.1371886283159256, 0.012743193656206131, 0.0009144543437287211,
+                            1.1069358151871711e-05, 1.518590806881548e-06},
+                           at::kFloat)));
+  EXPECT_DOUBLE_EQ(yarn_magnitude(32.0), 1.3465735902799727);
+  EXPECT_DOUBLE_EQ(yarn_magnitude(40.0, 1.0) / yarn_magnitude(40.0, 0.5), 1.1557219901962608);
+  EXPECT_EQ(yarn_magnitude(0.5), 1.0);
+}
+
+TEST(Rotary, TheAttentionFactorIsOfBothTables) {
+  RopeOptions options = {.dim = 4};
+  const at::Tensor positions = at::arange(3, at::kLong).unsqueeze(0);
+  const NamedTensors plain =
+      RotaryEmbedding(options).call({at::zeros({1}, at::kDouble), positions});
+  options.attention_factor = 1.25;
+  const NamedTensors scaled =
+      RotaryEmbedding(options).call({at::zeros({1}, at::kDouble), positions});
+  for (const char* table : {"cos", "sin"})
+    EXPECT_TRUE(at::equal(scaled.at(table), plain.at(table) * 1.25));
+}
+
+TEST(Rotary, NeighboursBecomeHalves) {
+  const at::Tensor x = at::arange(12, at::kDouble).view({2, 6});
+  EXPECT_TRUE(
+      at::equal(halves_from_neighbours(x)[1], at::tensor({6., 8., 10., 7., 9., 11.}, at::kDouble)));
+}
+
+TEST(Rotary, WhatTheTablesDoNotCoverIsLeftAsItIs) {
+  RotaryEmbedding rotary({.dim = 4, .theta = 50.0});
+  const NamedTensors tables =
+      rotary.call({at::zeros({1}, at::kDouble), at::arange(3, at::kLong).unsqueeze(0)});
+  const at::Tensor x = testing::values({2, 5, 3, 6}, 7);
+  const at::Tensor turned = rotate(x, tables.at("cos"), tables.at("sin"));
+  const at::Tensor part = rotate(x.narrow(-1, 0, 4), tables.at("cos"), tables.at("sin"));
+  EXPECT_TRUE(at::equal(turned.narrow(-1, 0, 4), part));
+  EXPECT_TRUE(at::equal(turned.narrow(-1, 4, 2), x.narrow(-1, 4, 2)));
+}
+
 TEST(Rotary, TablesWidenTheFloat32Frequencies) {
   const RopeOptions options = {.dim = 6, .theta = 5000.0};
   RotaryEmbedding rotary(options);
