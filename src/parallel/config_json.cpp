@@ -100,6 +100,9 @@ DistributedConfig config_from_json(const std::string& json) {
     }
     kReaders[same - known.begin()].second(config, key, value);
   }
+  // As transformers reads it: without a size, experts go over the ranks of tp.
+  const bool sized = object.contains("ep_size") && !object["ep_size"].is_null();
+  if (config.enable_expert_parallel && !sized) config.ep_size = config.tp_size;
   config.validate();
   return config;
 }

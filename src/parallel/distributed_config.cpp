@@ -25,8 +25,19 @@ int64_t* size_of(DistributedConfig& config, std::string_view axis) {
 MeshShape DistributedConfig::mesh() const {
   DistributedConfig copy = *this;
   std::vector<MeshAxis> axes;
-  for (const std::string& axis : mesh_order) axes.push_back({axis, *size_of(copy, axis)});
-  return MeshShape(std::move(axes));
+  // Experts go over tp and, where there are more expert ranks, the inner part of fsdp.
+  const int64_t inner = ep_size > tp_size ? ep_size / tp_size : 1;
+  for (const std::string& axis : mesh_order) {
+    if (axis == "fsdp" && inner > 1) {
+      axes.push_back({"efsdp", fsdp_size / inner});
+      axes.push_back({"ep_fsdp", inner});
+    } else {
+      axes.push_back({axis, *size_of(copy, axis)});
+    }
+  }
+  if (ep_size == 1) return MeshShape(std::move(axes));
+  if (inner == 1) return MeshShape(std::move(axes), {{"efsdp", {"fsdp"}}, {"ep", {"tp"}}});
+  return MeshShape(std::move(axes), {{"fsdp", {"efsdp", "ep_fsdp"}}, {"ep", {"ep_fsdp", "tp"}}});
 }
 
 void DistributedConfig::validate() const {
@@ -38,18 +49,23 @@ void DistributedConfig::validate() const {
   }
   SP_VALIDATE(pp_size == 1, "pp_size is {}: pipeline parallelism is not supported, leave it at 1",
               pp_size);
-  SP_VALIDATE(ep_size == 1, "ep_size is {}: expert parallelism is not supported yet, leave it at 1",
-              ep_size);
-  SP_VALIDATE(!enable_sequence_parallel,
-              "enable_sequence_parallel is not supported yet, leave it false");
-  SP_VALIDATE(!enable_expert_parallel,
-              "enable_expert_parallel is not supported yet, leave it false");
+  SP_VALIDATE(ep_size == 1 || (ep_size % tp_size == 0 && fsdp_size * tp_size % ep_size == 0),
+              "ep_size is {}: it must be a multiple of tp_size ({}) and divide fsdp_size * tp_size "
+              "({})",
+              ep_size, tp_size, fsdp_size * tp_size);
+  SP_VALIDATE(!enable_expert_parallel || ep_size > 1,
+              "enable_expert_parallel is true and ep_size is 1: give the size");
   SP_VALIDATE(!fsdp_cpu_offload, "fsdp_cpu_offload is not supported yet, leave it false");
   SP_VALIDATE(!fsdp_mixed_precision, "fsdp_mixed_precision is not supported yet, leave it false");
   const std::vector<std::string> known = {"auto", "all_reduce", "all_to_all"};
   SP_VALIDATE(std::find(known.begin(), known.end(), ep_implementation) != known.end(),
               "ep_implementation is \"{}\": it is one of auto, all_reduce, all_to_all",
               ep_implementation);
+  SP_VALIDATE(
+      ep_implementation != "all_reduce" || ep_size == 1 || ep_size == tp_size,
+      "ep_implementation is all_reduce, for expert ranks that share one batch: ep_size ({}) "
+      "must then be tp_size ({})",
+      ep_size, tp_size);
   std::vector<std::string> sorted = mesh_order;
   std::sort(sorted.begin(), sorted.end());
   SP_VALIDATE((sorted == std::vector<std::string>{"dp_replicate", "fsdp", "tp"}),

@@ -3,21 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "base/test_errors.h"
 
 namespace shardproof {
 namespace {
 
 using testing::HasSubstr;
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no InputError";
-}
 
 TEST(Layout, OrderInTheStringMeansNothing) {
   EXPECT_EQ(config_from_layout("tp=2,fsdp=3"), config_from_layout("fsdp=3,tp=2"));

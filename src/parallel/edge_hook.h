@@ -27,11 +27,27 @@ class SharingScope final : public ModuleHook {
   std::vector<Entry> entries_;
 };
 
+// How many tokens the current call of the model has in each sequence: what a value that is cut by
+// tokens must know of the others. On the root: dim 1 of its first input that has one.
+class TokenCount final : public ModuleHook {
+ public:
+  void before(Module& root, NamedTensors& inputs) override;
+  // The edge with the width of values cut by tokens filled in.
+  Edge complete(Edge edge) const;
+
+ private:
+  int64_t tokens_ = -1;
+};
+
 class EdgeHook final : public ModuleHook {
  public:
   // `parent`: the scope of the parent module's call; nullptr for the root.
-  EdgeHook(ResolvedModule module, AxisView axis, std::shared_ptr<SharingScope> parent)
-      : module_(std::move(module)), axis_(axis), parent_(std::move(parent)) {}
+  EdgeHook(ResolvedModule module, AxisView axis, std::shared_ptr<SharingScope> parent,
+           std::shared_ptr<const TokenCount> tokens)
+      : module_(std::move(module)),
+        axis_(axis),
+        parent_(std::move(parent)),
+        tokens_(std::move(tokens)) {}
 
   void before(Module& module, NamedTensors& inputs) override;
   void after(Module& module, NamedTensors& outputs) override;
@@ -40,6 +56,7 @@ class EdgeHook final : public ModuleHook {
   ResolvedModule module_;
   AxisView axis_;
   std::shared_ptr<SharingScope> parent_;
+  std::shared_ptr<const TokenCount> tokens_;
 };
 
 }  // namespace shardproof

@@ -22,10 +22,12 @@ using Plan = std::vector<PlanRule>;
 // with the style "" takes the rule away.
 Plan merged(const Plan& base, const Plan& overrides);
 
-// The plans that a model family ships. The patterns of both name modules.
+// The plans that a model family ships. The patterns name modules or parameters of their own.
 struct ModelPlans {
   Plan tp;
   Plan fsdp;
+  Plan sp = {};  // merged over tp where sequence parallel is on
+  Plan ep = {};  // of experts on ranks of their own; replaces tp's rules on the same modules
 };
 
 }  // namespace shardproof

@@ -5,16 +5,12 @@
 
 #include "base/check.h"
 #include "base/names.h"
-#include "parallel/style.h"
+#include "parallel/flow.h"
+#include "parallel/spot.h"
 
 namespace shardproof {
 
 namespace {
-
-std::string named(const PlanRule& rule) {
-  return fmt::format("{}rule \"{}\": \"{}\"", rule.origin.empty() ? "" : rule.origin + ": ",
-                     rule.pattern, rule.style);
-}
 
 // The rules that hold. Those that a user gave carry an origin from here on: they must match.
 Plan effective(const Plan& shipped, std::optional<Plan> given, const std::string& field) {
@@ -25,85 +21,90 @@ Plan effective(const Plan& shipped, std::optional<Plan> given, const std::string
   return given->empty() ? Plan{} : merged(shipped, *given);
 }
 
-Placement at_port(Spot spot, const Module& module, const Port& port, const PlanRule& rule) {
-  switch (spot) {
-    case Spot::kWhole:
-      return replicate();
-    case Spot::kAddend:
-      return partial();
-    case Spot::kFeature: {
-      const ParamPtr followed = module.parameter(port.parameter);
-      SP_VALIDATE(followed != nullptr, "{}: {} of {} ({}) follows no parameter and cannot be cut",
-                  named(rule), port.name, module.path(), module.type());
-      Cut cut = followed->cut(port.parameter_dim);
-      if (cut.sections.empty()) cut = Cut::plain(followed->shape().at(port.parameter_dim));
-      return shard(-1, std::move(cut));
-    }
-    case Spot::kDim0:
-    case Spot::kDim1:
-      break;
+// Without the rules of tensor parallelism that experts on ranks of their own replace: of the module
+// that an expert-parallel rule names and of what is inside it.
+Plan without(const Plan& rules, const Plan& expert_rules) {
+  Plan left;
+  for (const PlanRule& rule : rules) {
+    const bool replaced =
+        std::any_of(expert_rules.begin(), expert_rules.end(), [&](const PlanRule& expert) {
+          return rule.pattern == expert.pattern || rule.pattern.starts_with(expert.pattern + ".");
+        });
+    if (!replaced) left.push_back(rule);
   }
-  SP_EXPECT(false, "style {} puts a parameter's placement on {}", rule.style, port.name);
-}
-
-Placement at_parameter(Spot spot, const Parameter& parameter) {
-  switch (spot) {
-    case Spot::kWhole:
-      return replicate();
-    case Spot::kAddend:
-      return partial();
-    case Spot::kDim0:
-      return shard(0, parameter.cut(0));
-    case Spot::kDim1:
-      return shard(1, parameter.cut(1));
-    case Spot::kFeature:
-      break;
-  }
-  SP_EXPECT(false, "a parameter has no features to follow");
+  return left;
 }
 
 const EdgeStyle* find(const std::vector<EdgeStyle>& edges, const std::string& name) {
-  const auto hit =
-      std::find_if(edges.begin(), edges.end(), [&](const EdgeStyle& e) { return e.name == name; });
+  const auto hit = std::find_if(edges.begin(), edges.end(), [&](const EdgeStyle& e) {
+    return e.name == name || e.name == "*";
+  });
   return hit == edges.end() ? nullptr : &*hit;
+}
+
+// "model.layers.3.mlp" -> "model.layers.*.mlp"
+std::string as_pattern(const std::string& name) {
+  std::vector<std::string> parts = split(name, '.');
+  for (std::string& part : parts)
+    if (!part.empty() && part.find_first_not_of("0123456789") == std::string::npos) part = "*";
+  return fmt::format("{}", fmt::join(parts, "."));
 }
 
 class Resolver {
  public:
-  Resolver(Module& model, const MeshShape& mesh) : model_(model) { plan_.mesh = mesh; }
+  Resolver(Module& model, const MeshShape& mesh, bool sequence_parallel) : model_(model) {
+    plan_.mesh = mesh;
+    plan_.sequence_parallel = sequence_parallel && mesh.size("tp") > 1;
+  }
 
-  void tensor_parallel(const Plan& rules) {
+  // `chosen`: the style that a rule's means here.
+  void apply_rules(const Plan& rules,
+                   const std::function<std::string(const std::string&)>& chosen) {
     for (const PlanRule& rule : rules) {
-      const Style& style = shipped_styles().find(rule);
+      const Style* style = shipped_styles().find(chosen(rule.style));
+      if (style == nullptr) {
+        unknown_style(rule);
+        continue;
+      }
       bool matched = false;
       for (Module* module : model_.modules()) {
-        if (!pattern_matches(rule.pattern, module->path())) continue;
-        matched = true;
-        apply(rule, style, *module);
+        if (pattern_matches(rule.pattern, module->path())) {
+          matched = true;
+          apply(rule, *style, *module);
+        }
+        for (const auto& [name, parameter] : module->parameters()) {
+          if (!pattern_matches(rule.pattern, join_name(module->path(), name))) continue;
+          matched = true;
+          apply_bare(rule, *style, *module, name, *parameter);
+        }
       }
-      // A rule for a head that is tied to the embedding, or for biases that a config switched off,
-      // has nothing to do; only a rule that a user wrote must match.
-      SP_VALIDATE(matched || rule.origin.empty(), "{} matches no module of this model",
-                  named(rule));
+      if (!matched) unmatched(rule);
     }
   }
 
   void fsdp(const Plan& rules) {
     plan_.units.push_back({.path = "", .free_after_forward = false, .parameters = {}});
     for (const PlanRule& rule : rules) {
-      SP_VALIDATE(rule.style == "free_full_weight" || rule.style == "keep_full_weight",
-                  "{}: an FSDP rule is free_full_weight or keep_full_weight", named(rule));
+      if (rule.style != "free_full_weight" && rule.style != "keep_full_weight") {
+        add(wrong_rule("unknown-style", rule, "",
+                       ": an FSDP rule is free_full_weight or keep_full_weight"));
+        continue;
+      }
       bool matched = false;
       for (Module* module : model_.modules()) {
         if (!pattern_matches(rule.pattern, module->path())) continue;
         matched = true;
-        SP_VALIDATE(wrapped_.insert(module->path()).second,
-                    "{} matches {}, which another FSDP rule matched already", named(rule),
-                    module->path());
-        plan_.units.push_back({module->path(), rule.style == "free_full_weight", {}});
+        if (wrapped_.insert(module->path()).second) {
+          plan_.units.push_back({.path = module->path(),
+                                 .free_after_forward = rule.style == "free_full_weight",
+                                 .parameters = {}});
+        } else {
+          add(wrong_rule(
+              "matched-twice", rule, module->path(),
+              fmt::format("matches {}, which another FSDP rule matched already", module->path())));
+        }
       }
-      SP_VALIDATE(matched || rule.origin.empty(), "{} matches no module of this model",
-                  named(rule));
+      if (!matched) unmatched(rule);
     }
   }
 
@@ -113,75 +114,161 @@ class Resolver {
     // A unit without parameters (all of them tied into the root unit) does nothing.
     std::erase_if(plan_.units,
                   [](const ResolvedUnit& u) { return !u.path.empty() && u.parameters.empty(); });
+    if (plan_.mesh.size("tp") > 1 || plan_.mesh.size("ep") > 1) trace_flow(model_, plan_);
     return std::move(plan_);
   }
 
  private:
+  void add(Finding finding) { plan_.findings.push_back(std::move(finding)); }
+
+  void unknown_style(const PlanRule& rule) {
+    const std::string near = shipped_styles().nearest(rule.style);
+    add(wrong_rule("unknown-style", rule, "",
+                   near.empty()
+                       ? fmt::format(": the style is unknown; known are {}",
+                                     fmt::join(shipped_styles().names(), ", "))
+                       : fmt::format(": the style is unknown; did you mean \"{}\"?", near)));
+  }
+
+  // A rule for a head that is tied to the embedding, or for biases that a config switched off, has
+  // nothing to do; only a rule that a user wrote must match.
+  void unmatched(const PlanRule& rule) {
+    std::set<std::string> patterns;
+    for (const Module* module : model_.modules())
+      if (!module->path().empty()) patterns.insert(as_pattern(module->path()));
+    const std::string longer = "model." + rule.pattern;
+    const std::string near = patterns.contains(longer)
+                                 ? longer
+                                 : nearest_word(rule.pattern, {patterns.begin(), patterns.end()});
+    add(about_rule("unmatched", rule, "",
+                   fmt::format("matches no module and no parameter of this model{}",
+                               near.empty() ? "" : fmt::format("; did you mean \"{}\"?", near))));
+  }
+
+  // False, with a finding, where another rule was there before.
+  bool claim(const PlanRule& rule, const std::string& path) {
+    const auto [at, fresh] = styled_.try_emplace(path, rule);
+    if (!fresh)
+      add(wrong_rule("matched-twice", rule, path,
+                     fmt::format("matches {}, which {} matched already: keep one of them", path,
+                                 named(at->second))));
+    return fresh;
+  }
+
+  void misfit(const PlanRule& rule, const std::string& subject, const std::string& why) {
+    add(wrong_rule("misfit", rule, subject, fmt::format("does not fit {}{}", subject, why)));
+  }
+
+  // Whether a style for packed weights has something to do; else a finding.
+  bool is_packed(const PlanRule& rule, const EdgeStyle& edge, const Parameter& parameter) {
+    const int64_t dim = cut_dim(edge.outside, parameter);
+    if (dim < 0 || parameter.cut(dim).sections.size() > 1) return true;
+    misfit(rule, parameter.name(),
+           fmt::format(": dim {} of its {} packs nothing, it is one section of {}", dim,
+                       fmt::join(parameter.shape(), "x"), parameter.shape()[dim]));
+    return false;
+  }
+
   void apply(const PlanRule& rule, const Style& style, Module& module) {
-    SP_VALIDATE(style.fits.empty() || std::find(style.fits.begin(), style.fits.end(),
-                                                module.type()) != style.fits.end(),
-                "{} does not fit {}, a {}: the style is for {}", named(rule), module.path(),
-                module.type(), fmt::join(style.fits, ", "));
-    SP_VALIDATE(styled_.insert(module.path()).second,
-                "{} matches {}, which another rule matched already", named(rule), module.path());
-    ResolvedModule resolved{
-        .path = module.path(), .style = style.name, .inputs = {}, .outputs = {}};
-    for (const Port& port : module.signature().inputs) {
-      if (const EdgeStyle* edge = find(style.inputs, port.name)) {
-        resolved.inputs.push_back({port.name, "tp", port_edge(*edge, module, port, rule)});
+    if (!style.fits.empty() &&
+        std::find(style.fits.begin(), style.fits.end(), module.type()) == style.fits.end()) {
+      misfit(
+          rule, module.path(),
+          fmt::format(", a {}: the style is for {}", module.type(), fmt::join(style.fits, ", ")));
+      return;
+    }
+    if (style.packed) {
+      for (const auto& [name, parameter] : module.parameters()) {
+        const EdgeStyle* edge = find(style.parameters, name);
+        if (edge != nullptr && !is_packed(rule, *edge, *parameter)) return;
       }
     }
-    for (const Port& port : module.signature().outputs) {
-      if (const EdgeStyle* edge = find(style.outputs, port.name)) {
-        resolved.outputs.push_back({port.name, "tp", port_edge(*edge, module, port, rule)});
-        const Placement& outside = resolved.outputs.back().edge.outside;
-        if (!outside.is_replicate()) plan_.outputs[{module.path(), port.name}] = outside;
+    if (!claim(rule, module.path())) return;
+    ResolvedModule resolved{.path = module.path(),
+                            .style = style.name,
+                            .rule = rule,
+                            .inputs = {},
+                            .outputs = {},
+                            .passes = style.passes,
+                            .dispatches = style.dispatches};
+    try {
+      for (const Port& port : module.signature().inputs) {
+        if (const EdgeStyle* edge = find(style.inputs, port.name))
+          resolved.inputs.push_back({port.name, style.axis, port_edge(*edge, module, port)});
       }
+      for (const Port& port : module.signature().outputs) {
+        if (const EdgeStyle* edge = find(style.outputs, port.name))
+          resolved.outputs.push_back({port.name, style.axis, port_edge(*edge, module, port)});
+      }
+    } catch (const Misfit& why) {
+      misfit(rule, module.path(), fmt::format(" ({}): {}", module.type(), why.why));
+      return;
+    }
+    if (!style.inputs.empty() && resolved.inputs.empty()) {
+      std::vector<std::string> wanted;
+      for (const EdgeStyle& edge : style.inputs) wanted.push_back(edge.name);
+      misfit(rule, module.path(),
+             fmt::format(", a {}: it has none of the inputs {}", module.type(),
+                         fmt::join(wanted, ", ")));
+      return;
     }
     for (const auto& [name, parameter] : module.parameters()) {
       if (const EdgeStyle* edge = find(style.parameters, name)) {
-        set_edge(rule, *parameter, parameter_edge(*edge, *parameter));
+        set_edge(rule, style, *parameter, parameter_edge(*edge, *parameter, style.axis));
         edged_.insert({module.path(), name});
       }
     }
     plan_.modules.push_back(std::move(resolved));
   }
 
-  static Edge port_edge(const EdgeStyle& e, const Module& module, const Port& port,
-                        const PlanRule& rule) {
-    return {at_port(e.outside, module, port, rule), at_port(e.inside, module, port, rule),
-            at_port(e.grad_inside, module, port, rule),
-            at_port(e.grad_outside, module, port, rule)};
-  }
-
-  Edge parameter_edge(const EdgeStyle& e, const Parameter& parameter) const {
-    Edge edge{at_parameter(e.outside, parameter), at_parameter(e.inside, parameter),
-              at_parameter(e.grad_inside, parameter), at_parameter(e.grad_outside, parameter)};
-    if (edge.grad_inside.is_shard() &&
-        copies_block_size(edge.grad_inside.cut, plan_.mesh.size("tp")) > 1) {
-      edge.grad_inside.kind = Placement::Kind::kAddends;
+  void apply_bare(const PlanRule& rule, const Style& style, const Module& module,
+                  const std::string& name, const Parameter& parameter) {
+    const std::string path = join_name(module.path(), name);
+    if (!style.bare) {
+      misfit(rule, path, ", a parameter: the style is for modules");
+      return;
     }
-    return edge;
+    if (style.packed && !is_packed(rule, *style.bare, parameter)) return;
+    if (!claim(rule, path)) return;
+    try {
+      set_edge(rule, style, parameter, parameter_edge(*style.bare, parameter, style.axis));
+    } catch (const Misfit& why) {
+      misfit(rule, path, ": " + why.why);
+      return;
+    }
+    edged_.insert({module.path(), name});
   }
 
-  void set_edge(const PlanRule& rule, const Parameter& parameter, Edge edge) {
-    const auto [at, fresh] = edges_.try_emplace(parameter.name(), std::pair{rule, edge});
-    SP_VALIDATE(
-        fresh || at->second.second == edge,
-        "{} and {} treat the tied parameter {} differently: give its modules rules that agree",
-        named(rule), named(at->second.first), parameter.name());
+  Edge port_edge(const EdgeStyle& edge, const Module& module, const Port& port) const {
+    return edge_at_port(edge, module, port, plan_.sequence_parallel);
+  }
+
+  Edge parameter_edge(const EdgeStyle& edge, const Parameter& parameter,
+                      const std::string& axis) const {
+    return edge_at_parameter(edge, parameter, plan_.mesh.size(axis), plan_.sequence_parallel);
+  }
+
+  void set_edge(const PlanRule& rule, const Style& style, const Parameter& parameter,
+                const Edge& edge) {
+    const auto [at, fresh] =
+        edges_.try_emplace(parameter.name(), EdgeOf{rule, style.name, style.axis, edge});
+    if (!fresh && (at->second.edge != edge || at->second.axis != style.axis))
+      add(wrong_rule("tied", rule, parameter.name(),
+                     fmt::format("and {} treat the tied parameter {} differently: give its modules "
+                                 "rules that agree",
+                                 named(at->second.rule), parameter.name())));
   }
 
   // Where one of the modules that share a parameter is cut, all of them must be.
-  void check_tied() const {
+  void check_tied() {
     for (Module* module : model_.modules()) {
       for (const auto& [name, parameter] : module->parameters()) {
         const auto cut = edges_.find(parameter->name());
         if (cut == edges_.end() || edged_.contains({module->path(), name})) continue;
-        throw InputError(
-            fmt::format("{} cuts the tied parameter {}, which {} uses whole: give both modules "
-                        "rules that agree",
-                        named(cut->second.first), parameter->name(), module->path()));
+        add(wrong_rule("tied", cut->second.rule, parameter->name(),
+                       fmt::format("cuts the tied parameter {}, which {} uses whole: give both "
+                                   "modules rules that agree",
+                                   parameter->name(), module->path())));
       }
     }
   }
@@ -200,36 +287,66 @@ class Resolver {
     ResolvedParameter resolved{.name = parameter.name(),
                                .axis = "tp",
                                .style = "",
+                               .rule = {},
                                .edge = {},
                                .view_placements = {},
                                .kept_placements = {},
                                .unit = ""};
     if (const auto rule = edges_.find(parameter.name()); rule != edges_.end()) {
-      resolved.style = rule->second.first.style;
-      resolved.edge = rule->second.second;
+      resolved.style = rule->second.style;
+      resolved.rule = rule->second.rule;
+      resolved.axis = rule->second.axis;
+      resolved.edge = rule->second.edge;
     }
-    if (plan_.mesh.size("tp") > 1) {
+    if (plan_.mesh.size(resolved.axis) > 1) {
       if (resolved.edge.inside.is_shard())
-        resolved.view_placements.push_back({"tp", resolved.edge.inside});
+        resolved.view_placements.push_back({resolved.axis, resolved.edge.inside});
       if (resolved.edge.outside.is_shard())
-        resolved.kept_placements.push_back({"tp", resolved.edge.outside});
+        resolved.kept_placements.push_back({resolved.axis, resolved.edge.outside});
     }
-    if (plan_.mesh.size("fsdp") > 1) resolved.kept_placements.push_back({"fsdp", shard(0)});
+    const std::string data_axis = resolved.data_axis();
+    if (plan_.mesh.size(data_axis) > 1) resolved.kept_placements.push_back({data_axis, shard(0)});
     // A parameter that several units use belongs to the root unit, which stays gathered.
     std::set<size_t> units;
     for (const std::string& name : parameter.names()) units.insert(unit_of(name));
-    ResolvedUnit& unit = plan_.units[units.size() == 1 ? *units.begin() : 0];
+    ResolvedUnit& unit = unit_over(units.size() == 1 ? *units.begin() : 0, data_axis);
     resolved.unit = unit.path;
     unit.parameters.push_back(parameter.name());
     plan_.parameters.push_back(std::move(resolved));
   }
 
+  // The unit at the same module whose parameters are cut over this axis, made where it is missing.
+  ResolvedUnit& unit_over(size_t index, const std::string& data_axis) {
+    if (plan_.units[index].data_axis == data_axis) return plan_.units[index];
+    for (ResolvedUnit& unit : plan_.units)
+      if (unit.path == plan_.units[index].path && unit.data_axis == data_axis) return unit;
+    ResolvedUnit made = plan_.units[index];
+    made.data_axis = data_axis;
+    made.parameters.clear();
+    plan_.units.push_back(std::move(made));
+    return plan_.units.back();
+  }
+
+  struct EdgeOf {
+    PlanRule rule;
+    std::string style;
+    std::string axis;
+    Edge edge;
+  };
+
   Module& model_;
   ResolvedPlan plan_;
-  std::set<std::string> styled_, wrapped_;
+  std::map<std::string, PlanRule> styled_;  // by path of a module or bare parameter
+  std::set<std::string> wrapped_;
   std::set<std::pair<std::string, std::string>> edged_;  // module path, local name of a parameter
-  std::map<std::string, std::pair<PlanRule, Edge>> edges_;
+  std::map<std::string, EdgeOf> edges_;                  // by parameter
 };
+
+Placement placement_at(const std::map<std::pair<std::string, std::string>, Placement>& ports,
+                       const std::string& path, const std::string& name) {
+  const auto hit = ports.find({path, name});
+  return hit == ports.end() ? replicate() : hit->second;
+}
 
 }  // namespace
 
@@ -240,17 +357,42 @@ const ResolvedParameter& ResolvedPlan::parameter(const std::string& name) const 
   SP_EXPECT(false, "no parameter {} in the resolved plan", name);
 }
 
+Placement ResolvedPlan::input(const std::string& path, const std::string& name) const {
+  return placement_at(inputs, path, name);
+}
+
 Placement ResolvedPlan::output(const std::string& path, const std::string& name) const {
-  const auto hit = outputs.find({path, name});
-  return hit == outputs.end() ? replicate() : hit->second;
+  return placement_at(outputs, path, name);
+}
+
+ResolvedPlan resolve_with_findings(Module& model, const MeshShape& mesh,
+                                   const DistributedConfig& config, const ModelPlans& plans) {
+  Resolver resolver(model, mesh, config.enable_sequence_parallel);
+  if (mesh.size("tp") > 1) {
+    Plan rules = effective(plans.tp, config.tp_plan, "tp_plan");
+    if (config.enable_sequence_parallel)
+      rules = merged(rules, effective(plans.sp, config.sp_plan, "sp_plan"));
+    if (mesh.size("ep") > 1) rules = without(rules, effective(plans.ep, config.ep_plan, "ep_plan"));
+    resolver.apply_rules(rules, [](const std::string& style) { return style; });
+  }
+  if (mesh.size("ep") > 1) {
+    // The style of a module that dispatches is that of the implementation.
+    const std::string implementation =
+        config.ep_implementation == "auto" ? "all_to_all" : config.ep_implementation;
+    resolver.apply_rules(
+        effective(plans.ep, config.ep_plan, "ep_plan"), [&](const std::string& style) {
+          return style == "ep_dispatch_experts" ? style + "/" + implementation : style;
+        });
+  }
+  resolver.fsdp(effective(plans.fsdp, config.fsdp_plan, "fsdp_plan"));
+  return resolver.finish();
 }
 
 ResolvedPlan resolve(Module& model, const MeshShape& mesh, const DistributedConfig& config,
                      const ModelPlans& plans) {
-  Resolver resolver(model, mesh);
-  if (mesh.size("tp") > 1) resolver.tensor_parallel(effective(plans.tp, config.tp_plan, "tp_plan"));
-  resolver.fsdp(effective(plans.fsdp, config.fsdp_plan, "fsdp_plan"));
-  return resolver.finish();
+  ResolvedPlan plan = resolve_with_findings(model, mesh, config, plans);
+  throw_errors(plan.findings);
+  return plan;
 }
 
 }  // namespace shardproof

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.h"
+#include "base/test_errors.h"
 #include "parallel/toy_model_test.h"
 
 namespace shardproof {
@@ -17,15 +17,6 @@ ResolvedPlan resolve_toy(const std::string& layout, bool tied = false,
   DistributedConfig config = config_from_layout(layout);
   config.tp_plan = std::move(tp_plan);
   return resolve(model, config.mesh(), config, ToyModel::plans());
-}
-
-std::string error_of(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no InputError";
 }
 
 TEST(Resolve, AxesOfSizeOneVanish) {

@@ -1,11 +1,28 @@
 #include "parallel/style.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/names.h"
 
 namespace shardproof {
 
-void StyleRegistry::add(Style style) { styles_.push_back(std::move(style)); }
+void StyleRegistry::add(Style style) {
+  std::vector<std::string> own = style.aliases;
+  own.push_back(style.name);
+  for (const std::string& name : own)
+    SP_EXPECT(find(name) == nullptr, "the style {} is registered already", name);
+  styles_.push_back(std::move(style));
+}
+
+const Style* StyleRegistry::find(const std::string& name) const {
+  for (const Style& style : styles_) {
+    const auto& aliases = style.aliases;
+    if (style.name == name || std::find(aliases.begin(), aliases.end(), name) != aliases.end())
+      return &style;
+  }
+  return nullptr;
+}
 
 std::vector<std::string> StyleRegistry::names() const {
   std::vector<std::string> result;
@@ -13,16 +30,11 @@ std::vector<std::string> StyleRegistry::names() const {
   return result;
 }
 
-const Style& StyleRegistry::find(const PlanRule& rule) const {
-  for (const Style& style : styles_) {
-    if (style.name == rule.style) return style;
-  }
-  const std::string near = nearest_word(rule.style, names());
-  throw InputError(fmt::format("{}rule \"{}\": unknown style \"{}\"; {}",
-                               rule.origin.empty() ? "" : rule.origin + ": ", rule.pattern,
-                               rule.style,
-                               near.empty() ? fmt::format("known are {}", fmt::join(names(), ", "))
-                                            : fmt::format("did you mean \"{}\"?", near)));
+std::string StyleRegistry::nearest(const std::string& name) const {
+  std::vector<std::string> known = names();
+  for (const Style& style : styles_)
+    known.insert(known.end(), style.aliases.begin(), style.aliases.end());
+  return nearest_word(name, known);
 }
 
 }  // namespace shardproof

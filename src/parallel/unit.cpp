@@ -138,10 +138,7 @@ void Unit::gather(const char* phase) {
 // A parameter that is an addend inside is whole on coordinate 0 and zero elsewhere.
 void Unit::fill_masks() {
   for (const Item& item : items_) {
-    if (item.edge.outside.is_replicate() && item.edge.inside.is_partial() &&
-        item.axis.coordinate != 0) {
-      raw(item.parameter->view()).zero_();
-    }
+    if (item.edge.masks(item.axis.coordinate)) raw(item.parameter->view()).zero_();
   }
 }
 
@@ -223,6 +220,14 @@ void Unit::reduce() {
   std::vector<size_t> indices = arrival_order_;
   std::sort(indices.begin(), indices.end());
   indices.erase(std::unique(indices.begin(), indices.end()), indices.end());
+  // Where only some sections are copies, ranks of a block hold different rows, and fsdp cuts them
+  // differently: those are summed before fsdp cuts them.
+  for (const size_t i : indices) {
+    const Item& item = items_[i];
+    if (!item.sums_in_part()) continue;
+    arrived_grads_[i] = convert(arrived_grads_[i], item.edge.grad_inside, item.edge.grad_outside,
+                                item.axis, {resolved_.path, "copies", "backward"});
+  }
   std::vector<at::Tensor> grads = reduced_over_data(indices);
 
   // What is left of tensor parallelism are sums, which do not mind that fsdp has cut the parts: one
@@ -232,7 +237,7 @@ void Unit::reduce() {
     const Item& item = items_[indices[k]];
     const Operation operation =
         plan_conversion(item.edge.grad_inside, item.edge.grad_outside, item.axis.size);
-    if (operation == Operation::kNone) continue;
+    if (operation == Operation::kNone || item.sums_in_part()) continue;
     SP_EXPECT(operation == Operation::kAllReduce || operation == Operation::kBlockSum,
               "the gradient of {} needs {}, which units do not do", item.parameter->name(),
               to_string(operation));

@@ -21,7 +21,8 @@ namespace shardproof {
 
 // The communicators that units need; made once, in parallelize.
 struct UnitComms {
-  CommPtr fsdp, dp_replicate;  // nullptr at size 1
+  CommPtr fsdp, dp_replicate;  // nullptr at size 1; for experts "fsdp" is "efsdp"
+  int64_t fsdp_size = 1;
   int64_t fsdp_coordinate = 0;
 };
 
@@ -34,6 +35,11 @@ class Unit : public std::enable_shared_from_this<Unit> {
     std::vector<int64_t>
         shape;  // of the tensor-parallel part: kept parts of all fsdp coordinates together
     std::vector<int64_t> rows;  // of that, by fsdp coordinate
+    // Copies in some sections of the shard only.
+    bool sums_in_part() const {
+      return edge.grad_inside.kind == Placement::Kind::kAddends &&
+             copies_in_part(edge.grad_inside.cut, axis.size);
+    }
   };
 
   Unit(ResolvedUnit resolved, UnitComms comms, std::vector<Item> items);

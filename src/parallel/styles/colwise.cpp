@@ -3,16 +3,17 @@
 namespace shardproof {
 
 // Linear cut by output features: a whole input, a sharded output.
-// Forward: nothing moves. Backward: one all-reduce of the input's gradient, shared by siblings that
-// read the same input.
+// Forward: nothing moves (from a stream cut by tokens: an all-gather). Backward: one all-reduce of
+// the input's gradient (a reduce-scatter), shared by siblings that read the same input.
 Style colwise() {
   using enum Spot;
   return {
       .name = "colwise",
       .fits = {"Linear"},
-      .inputs = {{"input", kWhole, kWhole, kAddend, kWhole}},
+      .inputs = {{"input", kStream, kWhole, kAddend, kStream}},
       .outputs = {{"output", kFeature, kFeature, kFeature, kFeature}},
-      .parameters = {{"weight", kDim0, kDim0, kDim0, kDim0}, {"bias", kDim0, kDim0, kDim0, kDim0}}};
+      .parameters = {{"weight", kRows, kRows, kRows, kRows}, {"bias", kRows, kRows, kRows, kRows}},
+      .bare = EdgeStyle{"", kRows, kRows, kRows, kRows}};
 }
 
 }  // namespace shardproof

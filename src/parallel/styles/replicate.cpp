@@ -2,9 +2,10 @@
 
 namespace shardproof {
 
-// Nothing is cut and nothing moves: every rank computes the whole module.
+// Nothing is cut and nothing moves: every rank computes the whole module on whole values.
 Style replicate_style() {
-  return {.name = "replicate", .fits = {}, .inputs = {}, .outputs = {}, .parameters = {}};
+  using enum Spot;
+  return {.name = "replicate", .bare = EdgeStyle{"", kWhole, kWhole, kWhole, kWhole}};
 }
 
 }  // namespace shardproof
