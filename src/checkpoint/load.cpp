@@ -1,110 +1,82 @@
 #include "checkpoint/load.h"
 
 #include <ATen/ATen.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <unordered_set>
 
 #include "base/check.h"
-#include "base/names.h"
+#include "checkpoint/choose_form.h"
+#include "checkpoint/pieces.h"
+#include "checkpoint/read_piece.h"
+#include "io/quote.h"
 
 namespace shardproof {
 namespace {
 
-// Reads the box that takes interval `chosen[dim]` of each dim into its place in `kept`.
-void load_box(const CheckpointFiles& files, const std::string& source, const Region& region,
-              const std::vector<size_t>& chosen, const at::Tensor& kept) {
-  std::vector<int64_t> begin, size;
-  at::Tensor target = kept;
-  for (size_t dim = 0; dim < region.size(); ++dim) {
-    int64_t offset = 0;
-    for (size_t i = 0; i < chosen[dim]; ++i) offset += region[dim][i].size();
-    const Interval& interval = region[dim][chosen[dim]];
-    begin.push_back(interval.begin);
-    size.push_back(interval.size());
-    target = target.narrow(static_cast<int64_t>(dim), offset, interval.size());
-  }
-  target.copy_(files.read_box(source, begin, size));
-}
-
-// All boxes of the region: the product of its intervals.
-void load_region(const CheckpointFiles& files, const std::string& source, const Region& region,
-                 const at::Tensor& kept) {
-  if (numel(region) == 0) return;
-  std::vector<size_t> chosen(region.size(), 0);
-  while (true) {
-    load_box(files, source, region, chosen, kept);
-    size_t dim = region.size();
-    while (dim > 0 && ++chosen[dim - 1] == region[dim - 1].size()) chosen[--dim] = 0;
-    if (dim == 0) return;
-  }
-}
-
-void check_all_taken(Module& model, const CheckpointFiles& files,
-                     const std::vector<std::string>& ignored) {
-  std::unordered_set<std::string> taken;
-  for (const ParamPtr& parameter : model.all_parameters()) {
-    taken.insert(parameter->names().begin(), parameter->names().end());
-  }
+void check_all_taken(const std::unordered_set<std::string>& taken, const CheckpointFiles& files,
+                     const WeightMap& map) {
   std::vector<std::string> extra;
-  for (const std::string& name : files.names()) {
-    const bool is_ignored = std::any_of(ignored.begin(), ignored.end(), [&](const auto& pattern) {
-      return pattern_matches(pattern, name);
-    });
-    if (!is_ignored && !taken.contains(name)) extra.push_back(name);
-  }
+  for (const std::string& name : files.names())
+    if (!taken.contains(name) && !is_ignored(map, name)) extra.push_back(name);
   SP_VALIDATE(
       extra.empty(),
-      "{}: the tensor '{}'{} belongs to no parameter of the model; is config.json that of this "
+      "{}: the tensor {}{} belongs to no parameter of the model; is config.json that of this "
       "checkpoint?",
-      files.file_of(extra.front()).path().string(), extra.front(),
+      files.file_of(extra.front()).path().string(), quote(extra.front()),
       extra.size() > 1 ? fmt::format(" (and {} more)", extra.size() - 1) : "");
 }
 
 struct Source {
   ParamPtr parameter;
-  std::string name;
+  BoundWeight weight;
 };
 
 // Everything is checked before anything is read.
 std::vector<Source> checked_sources(Module& model, const CheckpointFiles& files,
-                                    const std::vector<std::string>& ignored) {
+                                    const WeightMap& map) {
   std::vector<Source> sources;
+  std::unordered_set<std::string> taken;
   for (const ParamPtr& parameter : model.all_parameters()) {
-    const auto& names = parameter->names();
-    const auto found = std::find_if(names.begin(), names.end(),
-                                    [&](const std::string& name) { return files.contains(name); });
-    SP_VALIDATE(
-        found != names.end(), "{}: there is no tensor '{}', of shape {}, that the model needs",
-        files.path().string(), fmt::join(names, "' or '"), fmt::format("{}", parameter->shape()));
-    const TensorEntry& entry = files.entry(*found);
-    SP_VALIDATE(std::equal(entry.shape.begin(), entry.shape.end(), parameter->shape().begin(),
-                           parameter->shape().end()),
-                "{}: the tensor '{}' has shape {}, the model's has {}",
-                files.file_of(*found).path().string(), *found, entry.shape, parameter->shape());
-    sources.push_back({parameter, *found});
+    std::vector<BoundWeight> found = found_forms(*parameter, files, map);
+    for (BoundWeight& form : found) {
+      check_against_files(form, files);
+      for (std::string& tensor : tensor_names(form)) taken.insert(std::move(tensor));
+    }
+    sources.push_back({parameter, std::move(found.front())});
   }
-  check_all_taken(model, files, ignored);
+  check_all_taken(taken, files, map);
   return sources;
+}
+
+int64_t bytes_of(const Parameter& parameter) {
+  return static_cast<int64_t>(parameter.kept().nbytes());
 }
 
 }  // namespace
 
-void check_parameters(Module& model, const CheckpointFiles& files,
-                      const std::vector<std::string>& ignored) {
-  checked_sources(model, files, ignored);
+void check_parameters(Module& model, const CheckpointFiles& files, const WeightMap& map) {
+  checked_sources(model, files, map);
 }
 
-void load_parameters(Module& model, const CheckpointFiles& files,
-                     const std::vector<std::string>& ignored) {
+void load_parameters(Module& model, const CheckpointFiles& files, const WeightMap& map,
+                     const LoadProgress& progress) {
   for (const ParamPtr& parameter : model.all_parameters()) {
     SP_EXPECT(parameter->placed(), "{} is not placed: parallelize the model or place_whole() first",
               parameter->name());
   }
-  const std::vector<Source> sources = checked_sources(model, files, ignored);
-  const at::NoGradGuard no_grad;
+  const std::vector<Source> sources = checked_sources(model, files, map);
+  int64_t total = 0;
+  for (const Source& source : sources) total += bytes_of(*source.parameter);
+  int64_t done = 0;
+  PieceReader reader(files);
   for (const Source& source : sources) {
-    load_region(files, source.name, source.parameter->kept_region(), source.parameter->kept());
+    const Parameter& parameter = *source.parameter;
+    for (const Piece& piece : pieces_of(source.weight, parameter.kept_region()))
+      reader.read(piece, parameter.kept());
+    done += bytes_of(parameter);
+    if (progress) progress(done, total);
   }
 }
 
