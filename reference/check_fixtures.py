@@ -1,8 +1,8 @@
-"""Checks the committed fixtures: their sha256, and one of them made again and compared.
+"""Checks the committed fixtures: their sha256, and all or some made again and compared.
 
 Also that the watch over float64 catches a transformers that was not made float64 inside.
 
-    .venv/bin/python reference/check_fixtures.py [--name llama_untied_9_3] [--fixtures fixtures]
+    .venv/bin/python reference/check_fixtures.py [--fixtures fixtures] [NAME...]
 
 Weights, token ids and labels must be equal. float64 references may differ by 1e-12 of the norm of
 the committed tensor, float32 ones by 2e-5 (another machine sums in another order). Exit status 0,
@@ -107,16 +107,19 @@ def main() -> int:
     """The command line; returns the exit status."""
     parser = argparse.ArgumentParser(description="Check the committed fixtures.")
     parser.add_argument(
-        "--name", default="llama_untied_9_3", choices=list(FIXTURES), help="the one made again"
+        "names", nargs="*", default=list(FIXTURES), help="those made again; default: all"
     )
     parser.add_argument("--fixtures", type=Path, default=DEFAULT_OUT, help="default: fixtures/")
     arguments = parser.parse_args()
+    unknown = set(arguments.names) - set(FIXTURES)
+    if unknown:
+        parser.error(f"no fixture named {sorted(unknown)}; known: {', '.join(FIXTURES)}")
     torch.set_num_threads(1)
-    problems = (
-        check_manifest(arguments.fixtures)
-        or check_fixture(arguments.name, arguments.fixtures)
-        or check_watch(arguments.fixtures / arguments.name)
-    )
+    problems = check_manifest(arguments.fixtures)
+    for name in arguments.names if not problems else []:
+        problems += check_fixture(name, arguments.fixtures) or check_watch(
+            arguments.fixtures / name
+        )
     for problem in problems:
         print(problem, file=sys.stderr)
     if problems:
@@ -125,7 +128,7 @@ def main() -> int:
             file=sys.stderr,
         )
         return 1
-    print(f"fixtures: every sha256 as listed, {arguments.name} made again and equal")
+    print(f"fixtures: every sha256 as listed, {len(arguments.names)} made again and equal")
     return 0
 
 

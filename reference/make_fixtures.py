@@ -1,10 +1,10 @@
-"""Makes the fixtures: small Llamas with their reference outputs.
+"""Makes the fixtures: small models with their reference outputs.
 
     .venv/bin/python reference/make_fixtures.py [--out fixtures] [NAME...]
 
 Each fixtures/<name>/ holds
   config.json             as transformers reads it
-  model.safetensors       float32 weights
+  model.safetensors       float32 weights; those of SHIPPED bfloat16, in the form that is published
   reference.safetensors   what transformers computes from the two on one batch:
     input_ids, labels     int64 [4, 12]; label -100 counts nowhere; the model shifts labels by one
     logits                float64 [4, 12, vocab]
@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import zlib
 from pathlib import Path
 from typing import Any
@@ -28,42 +29,70 @@ from typing import Any
 import numpy as np
 import torch
 from safetensors.torch import save_file
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
-from fixture_specs import BATCH, FIXTURES, SEED, SEQUENCE
+from fixture_specs import BATCH, FIXTURES, NORM_CENTRE, SEED, SEQUENCE, SHIPPED
 from manifest import list_files, versions
 from record import Recording, record_float32, record_float64
+from shipped import mxfp4_shapes, one_tensor_each
 
 DEFAULT_OUT = Path(__file__).resolve().parent.parent / "fixtures"
 
 
-def _lattice(name: str, count: int) -> np.ndarray:
-    """`count` values in [-1, 1), multiples of 2^-15, that depend on SEED and `name` alone.
+def _bits(name: str, count: int) -> np.ndarray:
+    """`count` random uint64 that depend on SEED and `name` alone.
 
-    Made from the raw bits of PCG64, which numpy promises to keep, and exact in float32, so that
-    they are the same bits on every machine and with every version.
+    The raw bits of PCG64, which numpy promises to keep: the same on every machine and with every
+    version.
     """
-    raw = np.random.PCG64(np.random.SeedSequence([SEED, zlib.crc32(name.encode())])).random_raw(
-        count
-    )
-    return (raw >> np.uint64(48)).astype(np.float64) / 2.0**15 - 1.0
+    seed = np.random.SeedSequence([SEED, zlib.crc32(name.encode())])
+    return np.random.PCG64(seed).random_raw(count)
 
 
-def _weight(fixture: str, name: str, shape: torch.Size) -> torch.Tensor:
-    """The float32 value of a parameter: norms around 1, biases not zero, logits not flat."""
+def _lattice(name: str, count: int) -> np.ndarray:
+    """`count` values in [-1, 1), multiples of 2^-15 (exact in float32), made from _bits."""
+    return (_bits(name, count) >> np.uint64(48)).astype(np.float64) / 2.0**15 - 1.0
+
+
+def _weight(fixture: str, name: str, shape: torch.Size, norm_centre: float) -> torch.Tensor:
+    """The float32 value of a parameter: norms around `norm_centre`, biases not zero, logits not
+    flat, attention sinks large and far apart."""
     values = _lattice(f"{fixture}/{name}", shape.numel())
     if name.endswith("norm.weight"):
-        values = 1.0 + 0.375 * values
+        values = norm_centre + 0.375 * values
     elif name.endswith("bias"):
         values = 0.25 * values
+    elif name.endswith("sinks"):
+        values = np.linspace(-5.0, 5.0, values.size) + 0.5 * values
     else:
         values = 0.5 * values  # standard deviation 0.29
     return torch.from_numpy(values.astype(np.float32)).reshape(shape)
 
 
+def _mxfp4_bytes(fixture: str, name: str, shape: tuple[int, ...]) -> torch.Tensor:
+    """The uint8 blocks or scales of an MXFP4 tensor: codes of all sixteen kinds, scales from 2^-6
+    to 2^-3."""
+    values = (_bits(f"{fixture}/{name}", math.prod(shape)) >> np.uint64(48)).astype(np.uint32)
+    values = 121 + values % 4 if name.endswith("_scales") else values % 256
+    return torch.from_numpy(values.astype(np.uint8)).reshape(shape)
+
+
 def _weights(fixture: str, spec: dict[str, Any]) -> dict[str, torch.Tensor]:
-    model = LlamaForCausalLM(LlamaConfig(**spec))
-    return {name: _weight(fixture, name, p.shape) for name, p in model.named_parameters()}
+    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**spec))
+    centre = NORM_CENTRE.get(spec["model_type"], 1.0)
+    saved = model.state_dict().keys()  # of buffers, the persistent ones
+    tensors = dict(model.named_parameters())
+    tensors |= {name: b for name, b in model.named_buffers() if name in saved}
+    form = SHIPPED.get(fixture)
+    weights = {}
+    for name, tensor in tensors.items():
+        packed = mxfp4_shapes(name, tensor.shape) if form == "mxfp4" else None
+        if packed:
+            weights |= {part: _mxfp4_bytes(fixture, part, size) for part, size in packed.items()}
+            continue
+        weight = _weight(fixture, name, tensor.shape, centre)
+        weights[name] = weight.bfloat16() if form else weight
+    return one_tensor_each(spec["model_type"], weights) if form == "one_each" else weights
 
 
 def _batch(fixture: str, vocab: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -122,7 +151,7 @@ def write_manifest(out: Path) -> None:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description="Make the small Llama fixtures.")
+    parser = argparse.ArgumentParser(description="Make the small fixtures.")
     parser.add_argument("names", nargs="*", default=list(FIXTURES), help=", ".join(FIXTURES))
     parser.add_argument("--out", type=Path, default=DEFAULT_OUT, help="default: fixtures/")
     arguments = parser.parse_args()

@@ -7,8 +7,17 @@
 #include "base/names.h"
 #include "io/quote.h"
 #include "io/text_file.h"
+#include "models/deepseek_v3/family.h"
+#include "models/gemma3/family.h"
+#include "models/gpt_oss/family.h"
 #include "models/json_fields.h"
 #include "models/llama/family.h"
+#include "models/mistral/family.h"
+#include "models/mixtral/family.h"
+#include "models/phi3/family.h"
+#include "models/qwen2/family.h"
+#include "models/qwen3/family.h"
+#include "models/qwen3_moe/family.h"
 
 namespace shardproof {
 
@@ -37,7 +46,10 @@ std::vector<std::string> FamilyRegistry::names() const {
 
 FamilyRegistry shipped_families() {
   FamilyRegistry registry;
-  registry.add(llama_family());
+  for (const auto& family :
+       {llama_family, mistral_family, qwen2_family, qwen3_family, phi3_family, gemma3_family,
+        mixtral_family, gpt_oss_family, qwen3_moe_family, deepseek_v3_family})
+    registry.add(family());
   return registry;
 }
 

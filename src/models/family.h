@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/weight_map.h"
 #include "nn/module.h"
 #include "parallel/plan.h"
 
@@ -14,8 +15,8 @@ namespace shardproof {
 
 struct CausalLM {
   // Input "input_ids" [batch, length] int64, optional "position_ids" and, for generation,
-  // "attention_mask" (see models/llama/model.h); output "logits" [batch, length, vocab]. Parameters
-  // are declared, not placed.
+  // "attention_mask" (see models/decoder/model.h); output "logits" [batch, length, vocab].
+  // Parameters are declared, not placed.
   std::shared_ptr<Module> model;
   int64_t vocab_size = 0;
   int64_t layers = 0;
@@ -29,6 +30,8 @@ struct ModelFamily {
   // From the text of config.json (`origin` names it in errors). Throws InputError naming the key.
   std::function<CausalLM(const std::string& config_json, const std::string& origin)> build;
   ModelPlans plans;
+  // Where checkpoints keep the parameters that they do not have under their own names.
+  WeightMap weights = {};
 };
 
 // Families by name. An object, not a global: the program makes one, tests may make their own.

@@ -1,5 +1,6 @@
 #include "models/json_fields.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -25,6 +26,8 @@ bool JsonFields::has(const std::string& key) const {
   const auto found = object_.find(key);
   return found != object_.end() && !found->is_null();
 }
+
+bool JsonFields::mentions(const std::string& key) const { return object_.contains(key); }
 
 const nlohmann::json& JsonFields::value(const std::string& key) const {
   SP_VALIDATE(has(key), "{} is missing", where(key));
@@ -66,11 +69,18 @@ int64_t JsonFields::size(const std::string& key, std::optional<int64_t> fallback
   return found;
 }
 
-double JsonFields::positive(const std::string& key, std::optional<double> fallback) const {
+double JsonFields::number(const std::string& key, std::optional<double> fallback) const {
   if (fallback && !has(key)) return *fallback;
   SP_VALIDATE(value(key).is_number(), "{} must be a number, not {}", where(key), shown(key));
   const double found = value(key).get<double>();
-  SP_VALIDATE(std::isfinite(found) && found > 0, "{} must be above 0, not {}", where(key), found);
+  SP_VALIDATE(std::isfinite(found), "{} must be finite, not {}", where(key), found);
+  return found;
+}
+
+double JsonFields::positive(const std::string& key, std::optional<double> fallback) const {
+  if (fallback && !has(key)) return *fallback;
+  const double found = number(key);
+  SP_VALIDATE(found > 0, "{} must be above 0, not {}", where(key), found);
   return found;
 }
 
@@ -84,6 +94,15 @@ std::string JsonFields::text(const std::string& key, std::optional<std::string> 
   if (fallback && !has(key)) return *fallback;
   SP_VALIDATE(value(key).is_string(), "{} must be a text, not {}", where(key), shown(key));
   return value(key).get<std::string>();
+}
+
+std::vector<std::string> JsonFields::texts(const std::string& key) const {
+  const nlohmann::json& list = value(key);
+  const bool fits = list.is_array() && std::all_of(list.begin(), list.end(), [](const auto& item) {
+                      return item.is_string();
+                    });
+  SP_VALIDATE(fits, "{} must be a list of texts, not {}", where(key), shown(key));
+  return list.get<std::vector<std::string>>();
 }
 
 JsonFields JsonFields::object(const std::string& key) const {

@@ -19,16 +19,20 @@ class JsonFields {
 
   // True where the key is there and not null.
   bool has(const std::string& key) const;
+  // True where the key is there, be it null: a file that says null means it.
+  bool mentions(const std::string& key) const;
   // Without a fallback a key that is missing (or null) is an error.
   int64_t integer(const std::string& key, std::optional<int64_t> fallback = {}) const;
   // One integer or a list of them.
   std::vector<int64_t> integers(const std::string& key) const;
   // At least 1.
   int64_t size(const std::string& key, std::optional<int64_t> fallback = {}) const;
+  double number(const std::string& key, std::optional<double> fallback = {}) const;  // finite
   // Finite and above 0.
   double positive(const std::string& key, std::optional<double> fallback = {}) const;
   bool boolean(const std::string& key, std::optional<bool> fallback = {}) const;
   std::string text(const std::string& key, std::optional<std::string> fallback = {}) const;
+  std::vector<std::string> texts(const std::string& key) const;  // a list
   JsonFields object(const std::string& key) const;
 
   // "config.json: key 'rope_scaling.factor'"

@@ -16,7 +16,7 @@ json minimal() {
           {"num_hidden_layers", 2}, {"num_attention_heads", 6}, {"rms_norm_eps", 1e-5}};
 }
 
-LlamaConfig parse(const json& changes) {
+DecoderOptions parse(const json& changes) {
   json config = minimal();
   config.update(changes);
   return parse_llama_config(config.dump(), "x/config.json");
@@ -34,28 +34,32 @@ void expect_refused(const json& changes, const std::vector<std::string>& parts) 
 }
 
 TEST(LlamaConfig, DefaultsAreThoseOfTransformers) {
-  const LlamaConfig config = parse(json::object());
-  EXPECT_EQ(config.num_key_value_heads, 6);
-  EXPECT_EQ(config.head_dim, 4);
-  EXPECT_EQ(config.rope.dim, 4);
-  EXPECT_EQ(config.rope.theta, 10000.0);
-  EXPECT_EQ(config.rope.type, RopeType::kDefault);
-  EXPECT_EQ(config.rms_norm_eps, 1e-5);
-  EXPECT_FALSE(config.attention_bias || config.mlp_bias || config.tie_word_embeddings);
-  EXPECT_FALSE(config.pad_token_id.has_value());
+  const DecoderOptions config = parse(json::object());
+  EXPECT_EQ(config.attention.heads.keys, 6);
+  EXPECT_EQ(config.attention.heads.head_dim, 4);
+  EXPECT_EQ(config.rotary.at(0).dim, 4);
+  EXPECT_EQ(config.rotary[0].theta, 10000.0);
+  EXPECT_EQ(config.rotary[0].type, RopeType::kDefault);
+  EXPECT_EQ(config.norm.eps, 1e-5);
+  EXPECT_FALSE(config.attention.qkv_bias || config.attention.output_bias || config.mlp.bias);
+  EXPECT_FALSE(config.tied);
+  EXPECT_EQ(config.layers.size(), 2u);
+  EXPECT_FALSE(config.layers[1].window.has_value());
+  EXPECT_FALSE(config.padding_row.has_value());
 }
 
 TEST(LlamaConfig, GivenValuesAreTaken) {
-  const LlamaConfig config = parse({{"num_key_value_heads", 2},
-                                    {"head_dim", 10},
-                                    {"attention_bias", true},
-                                    {"mlp_bias", true},
-                                    {"tie_word_embeddings", true},
-                                    {"pad_token_id", -1}});
-  EXPECT_EQ(config.num_key_value_heads, 2);
-  EXPECT_EQ(config.rope.dim, 10);
-  EXPECT_TRUE(config.attention_bias && config.mlp_bias && config.tie_word_embeddings);
-  EXPECT_EQ(config.pad_token_id, 10);
+  const DecoderOptions config = parse({{"num_key_value_heads", 2},
+                                       {"head_dim", 10},
+                                       {"attention_bias", true},
+                                       {"mlp_bias", true},
+                                       {"tie_word_embeddings", true},
+                                       {"pad_token_id", -1}});
+  EXPECT_EQ(config.attention.heads.keys, 2);
+  EXPECT_EQ(config.rotary.at(0).dim, 10);
+  EXPECT_TRUE(config.attention.qkv_bias && config.attention.output_bias && config.mlp.bias);
+  EXPECT_TRUE(config.tied);
+  EXPECT_EQ(config.padding_row, 10);
 }
 
 TEST(LlamaConfig, BothSpellingsOfTheRotarySettings) {
@@ -64,14 +68,14 @@ TEST(LlamaConfig, BothSpellingsOfTheRotarySettings) {
   const json parameters = {
       {"rope_parameters", {{"rope_type", "linear"}, {"factor", 4.0}, {"rope_theta", 500}}}};
   for (const json& spelling : {scaling, parameters}) {
-    const RopeOptions rope = parse(spelling).rope;
+    const RopeOptions rope = parse(spelling).rotary.at(0);
     EXPECT_EQ(rope.type, RopeType::kLinear);
     EXPECT_EQ(rope.factor, 4.0);
     EXPECT_EQ(rope.theta, 500.0);
   }
-  EXPECT_EQ(parse({{"rope_theta", 500.0}, {"rope_scaling", nullptr}}).rope.theta, 500.0);
+  EXPECT_EQ(parse({{"rope_theta", 500.0}, {"rope_scaling", nullptr}}).rotary[0].theta, 500.0);
   EXPECT_EQ(
-      parse({{"rope_theta", 7.0}, {"rope_parameters", {{"rope_type", "default"}}}}).rope.theta,
+      parse({{"rope_theta", 7.0}, {"rope_parameters", {{"rope_type", "default"}}}}).rotary[0].theta,
       7.0);
 }
 
@@ -81,11 +85,13 @@ TEST(LlamaConfig, Llama3TakesTheLengthOfTheModelWhereNoneIsGiven) {
                   {"low_freq_factor", 1.0},
                   {"high_freq_factor", 4.0}};
   EXPECT_EQ(parse({{"rope_scaling", scaling}, {"max_position_embeddings", 64}})
-                .rope.original_max_position_embeddings,
+                .rotary[0]
+                .original_max_position_embeddings,
             64);
   scaling["original_max_position_embeddings"] = 16;
   EXPECT_EQ(parse({{"rope_scaling", scaling}, {"max_position_embeddings", 64}})
-                .rope.original_max_position_embeddings,
+                .rotary[0]
+                .original_max_position_embeddings,
             16);
 }
 
@@ -103,7 +109,8 @@ TEST(LlamaConfig, MistakesAreNamed) {
   expect_refused({{"mlp_bias", 1}}, {"'mlp_bias'", "true or false"});
   expect_refused({{"pad_token_id", 11}}, {"'pad_token_id'"});
   expect_refused({{"rope_scaling", "linear"}}, {"'rope_scaling'", "object"});
-  expect_refused({{"rope_scaling", {{"rope_type", "yarn"}}}}, {"'rope_scaling.rope_type'", "yarn"});
+  expect_refused({{"rope_scaling", {{"rope_type", "dynamic"}}}},
+                 {"'rope_scaling.rope_type'", "dynamic"});
   expect_refused({{"rope_parameters", {{"rope_type", "linear"}}}},
                  {"'rope_parameters.factor'", "missing"});
   expect_refused(

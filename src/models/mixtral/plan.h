@@ -1,0 +1,10 @@
+// The plans that Mixtral ships.
+#pragma once
+
+#include "parallel/plan.h"
+
+namespace shardproof {
+
+ModelPlans mixtral_plans();
+
+}  // namespace shardproof
