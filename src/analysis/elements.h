@@ -1,0 +1,24 @@
+// How many elements a conversion of tensor/conversion.h hands to its collective, without running
+// it. Pure.
+#pragma once
+
+#include <string>
+
+#include "tensor/conversion.h"
+
+namespace shardproof {
+
+// What the coordinate hands in where a value of this whole shape goes `from` -> `to` over an axis,
+// counted as Record::elements counts; 0 where nothing communicates. Dim -1 is the last; the cuts of
+// shards state their widths.
+int64_t elements_handed_in(const std::vector<int64_t>& shape, Placement from, Placement to,
+                           int64_t axis_size, int64_t coordinate);
+
+// The operation's name in a Record: "all_reduce", "all_to_all", ...
+std::string recorded_name(Operation operation);
+
+// Elements of the part that a coordinate holds.
+int64_t elements_held(const std::vector<int64_t>& shape, Placement placement, int64_t axis_size,
+                      int64_t coordinate);
+
+}  // namespace shardproof

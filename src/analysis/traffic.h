@@ -1,0 +1,58 @@
+// What one forward and backward send under a plan, without running them. Pure: the model is
+// declared only, the mesh may have any size.
+//
+// The records are those that a Recorder (comm/recording.h) would have of the same rank, in another
+// order. They follow from the same data as what happens: the edges of styles, the FSDP units, and
+// the links between modules, by which widths of values, gradients that are needed and siblings that
+// share one conversion are found (analysis/values.h).
+#pragma once
+
+#include "comm/recording.h"
+#include "nn/module.h"
+#include "parallel/resolve.h"
+
+namespace shardproof {
+
+// What one data rank computes in one step.
+struct BatchShape {
+  int64_t batch = 1;   // rows
+  int64_t length = 1;  // tokens a row
+  int64_t tokens() const { return batch * length; }
+};
+
+struct TrafficOptions {
+  at::ScalarType dtype = at::kFloat;  // of parameters and of values
+  bool loss = true;         // the two all-reduces of a loss on logits that are cut by vocabulary
+  bool smoothing = false;   // ... with label smoothing
+  bool train_step = false;  // what train_step() adds: valid_tokens, loss, grad_norm
+};
+
+struct Traffic {
+  std::vector<Record> records;
+  // Values that are converted though no module states their width: "model.layers.0.mlp \"output\"".
+  // Their records are missing.
+  std::vector<std::string> unknown;
+};
+
+Traffic traffic_of(Module& model, const ResolvedPlan& plan, const BatchShape& batch, int64_t rank,
+                   const TrafficOptions& options = {});
+
+// What the rank of this record sends in the bandwidth-optimal algorithms of Thakur, Rabenseifner
+// and Gropp (2005): n ranks, b = record.bytes. all_reduce 2 (n - 1) / n b, reduce_scatter and
+// all_to_all (n - 1) / n b, all_gather (n - 1) b, broadcast b.
+int64_t sent_bytes(const Record& record);
+
+// Sums by (axis, operation), by bytes sent, largest first.
+struct TrafficSum {
+  std::string axis;
+  std::string operation;
+  int64_t ranks = 0;  // of the communicator
+  int64_t calls = 0;
+  int64_t elements = 0;
+  int64_t bytes = 0;  // handed in
+  int64_t sent = 0;   // sent_bytes
+};
+std::vector<TrafficSum> sums_of(const std::vector<Record>& records);
+int64_t total_sent(const std::vector<Record>& records);
+
+}  // namespace shardproof
