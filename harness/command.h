@@ -19,6 +19,7 @@ using Command = CommandBody (*)(CLI::App& app, const FamilyRegistry& families);
 
 CommandBody command_run(CLI::App& app, const FamilyRegistry& families);
 CommandBody command_list(CLI::App& app, const FamilyRegistry& families);
+CommandBody command_plan(CLI::App& app, const FamilyRegistry& families);
 CommandBody command_generate(CLI::App& app, const FamilyRegistry& families);
 
 }  // namespace shardproof

@@ -148,6 +148,7 @@ int run(const ProgramWorld& world, const Options& options) {
       answer.prompts = tokenizer.encode(options.prompts, options.chat);
   });
   answer.prompts = broadcast_ids(*domain, std::move(answer.prompts));
+  generation.whole_logits = placed.logits->gatherer();
   const auto begin = std::chrono::steady_clock::now();
   world.agreed([&] {
     answer.generated = generate(*placed.causal_lm.model, answer.prompts, generation, *domain);

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/names.h"
 #include "harness/working_type.h"
+#include "tensor/region_copy.h"
 
 namespace shardproof {
 namespace {
@@ -25,6 +26,11 @@ double rank_of(const Row& row) {
 }
 
 void raise(double& largest, double value) { largest = std::max(largest, value); }
+
+double squared(const at::Tensor& tensor) {
+  const at::Tensor flat = tensor.view({-1});
+  return flat.dot(flat).item<double>();
+}
 
 }  // namespace
 
@@ -70,18 +76,23 @@ void RunComparison::take(const Value& value) {
             fmt::join(entry->shape, "x"));
   // In place, and without temporaries: these are the largest tensors of a run.
   const at::Tensor truth = record_.read(*entry, part.region).to(at::kDouble);
-  const at::Tensor difference = truth.sub_(value.local).view({-1});
-  const double squared_error = difference.dot(difference).item<double>();
-  const double norm = value.local.norm().item<double>();
-  if (!std::isfinite(squared_error)) sums[kNotFinite] += 1;
-  if (part.owned) {
-    sums[kSquaredError] += squared_error;
-    sums[kSquaredOwn] += norm * norm;
-    sums[kElements] += static_cast<double>(value.local.numel());
-  } else {
-    double* copies = &copies_[static_cast<size_t>(entry->order) * kCopyFields];
-    raise(copies[kCopyError], std::sqrt(squared_error));
-    raise(copies[kCopyNorm], norm);
+  const at::Tensor difference = truth.sub_(value.local);
+  if (!std::isfinite(squared(difference))) sums[kNotFinite] += 1;
+  const auto count = [&](const at::Tensor& error, const at::Tensor& own) {
+    sums[kSquaredError] += squared(error);
+    sums[kSquaredOwn] += std::pow(own.norm().item<double>(), 2);
+    sums[kElements] += static_cast<double>(own.numel());
+  };
+  if (part.owned == part.region) {
+    count(difference, value.local);
+    return;
+  }
+  double* copies = &copies_[static_cast<size_t>(entry->order) * kCopyFields];
+  raise(copies[kCopyError], std::sqrt(squared(difference)));
+  raise(copies[kCopyNorm], value.local.norm().item<double>());
+  if (part.owned && numel(*part.owned) > 0) {
+    count(shardproof::take(difference, part.region, *part.owned),
+          shardproof::take(value.local, part.region, *part.owned));
   }
 }
 

@@ -14,7 +14,7 @@ namespace {
 Value value(Kind kind, const std::string& name, const at::Tensor& local, Region region,
             bool owned = true, int64_t step = 0) {
   return {{kind, name, step}, local, [=](const std::vector<int64_t>&) {
-            return Part{region, owned};
+            return Part{region, owned ? std::optional(region) : std::nullopt};
           }};
 }
 

@@ -16,6 +16,7 @@ std::vector<Continuation> generate_on(const CommPtr& world, const ModelSource& s
   GenerateOptions options;
   options.max_new_tokens = reference.new_tokens;
   options.eos_ids = read_end_tokens(source.directory);
+  options.whole_logits = placed.logits->gatherer();
   Generated generated = generate(*placed.causal_lm.model, reference.prompt_ids, options, *world);
   std::vector<Continuation> continuations;
   for (size_t i = 0; i < generated.tokens.size(); ++i)

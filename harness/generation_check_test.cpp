@@ -136,7 +136,7 @@ TEST_F(GenerationCheck, Bfloat16PassesADifferenceOnlyBelowTheNoise) {
 }
 
 TEST_F(GenerationCheck, ADroppedAllReduceIsCaughtInBothTypes) {
-  const RunSeams fault = drop_all_reduce("model.layers.0.self_attn.o_proj");
+  const RunSeams fault = drop_all_reduce("model.layers.0.self_attn.o_proj").seams;
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})
     for (const LayoutOutcome& outcome : check("tp=2", dtype, fault))
       EXPECT_NE(first_wrong(outcome.rows), nullptr) << outcome.against;

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "base/error.h"
 #include "harness/faults.h"
 #include "harness/level2_check.h"
 
@@ -49,7 +50,7 @@ TEST_F(Faults, WithoutOneEverythingPasses) {
 }
 
 TEST_F(Faults, DroppedAllReduceOfRowwiseIsFoundAtItsModule) {
-  const std::vector<Row> all = rows(drop_all_reduce("model.layers.0.self_attn.o_proj"));
+  const std::vector<Row> all = rows(drop_all_reduce("model.layers.0.self_attn.o_proj").seams);
   const Row* wrong = first_wrong(all);
   ASSERT_NE(wrong, nullptr);
   EXPECT_EQ(wrong->key.name, "model.layers.0.self_attn.o_proj");
@@ -67,7 +68,7 @@ TEST_F(Faults, DroppedAllReduceIsFoundInFloat32Too) {
         .rows;
   };
   EXPECT_EQ(first_wrong(judged({})), nullptr);
-  const std::vector<Row> all = judged(drop_all_reduce("model.layers.0.self_attn.o_proj"));
+  const std::vector<Row> all = judged(drop_all_reduce("model.layers.0.self_attn.o_proj").seams);
   const Row* wrong = first_wrong(all);
   ASSERT_NE(wrong, nullptr);
   EXPECT_EQ(wrong->key.name, "model.layers.0.self_attn.o_proj");
@@ -77,7 +78,7 @@ TEST_F(Faults, DroppedAllReduceIsFoundInFloat32Too) {
 }
 
 TEST_F(Faults, KeyCutShiftedByOneHeadIsFoundAtItsModule) {
-  const std::vector<Row> all = rows(shift_rows("model.layers.0.self_attn.k_proj.weight", 6));
+  const std::vector<Row> all = rows(shift_rows("model.layers.0.self_attn.k_proj.weight", 6).seams);
   const Row* wrong = first_wrong(all);
   ASSERT_NE(wrong, nullptr);
   EXPECT_EQ(wrong->key.name, "model.layers.0.self_attn.k_proj");
@@ -88,12 +89,38 @@ TEST_F(Faults, KeyCutShiftedByOneHeadIsFoundAtItsModule) {
 // Outputs and the loss are right, so the first wrong value is the first gradient that backward
 // makes.
 TEST_F(Faults, GradientsDividedByTheWorldAreFoundAtTheFirstGradient) {
-  const std::vector<Row> all = rows(count_tokens_over_world());
+  const std::vector<Row> all = rows(count_tokens_over_world().seams);
   const Row* wrong = first_wrong(all);
   ASSERT_NE(wrong, nullptr);
   EXPECT_EQ(wrong->key.kind, Kind::kGradient);
   EXPECT_EQ(wrong->key.name, "lm_head.weight");
   EXPECT_NEAR(wrong->error, 0.5, 1e-9);
+}
+
+TEST_F(Faults, OneThatTouchesNothingIsAnError) {
+  // Of check_met(); empty where the fault was met.
+  const auto message = [&](const FaultSpec& spec, const std::string& layout) -> std::string {
+    const Fault fault = planted(spec);
+    rows(fault.seams, layout);
+    try {
+      check_met(spec, fault);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const FaultSpec at_rowwise{.kind = "drop_all_reduce", .at = "model.layers.0.self_attn.o_proj"};
+  EXPECT_EQ(message(at_rowwise, "tp=2"), "");
+  EXPECT_EQ(message(at_rowwise, "fsdp=2"),
+            "the fault drop_all_reduce at 'model.layers.0.self_attn.o_proj' touched nothing: this "
+            "layout does nothing that it could change");
+  EXPECT_NE(message({.kind = "drop_all_reduce", .at = "model.norm"}, "tp=2"), "");
+  EXPECT_EQ(message({.kind = "count_tokens_over_world", .at = ""}, "tp=2"), "");
+  EXPECT_NE(message({.kind = "count_tokens_over_world", .at = ""}, "fsdp=2"), "");
+  const std::string key = "model.layers.0.self_attn.k_proj.weight";  // 18 rows
+  EXPECT_EQ(message({.kind = "shift_rows", .at = key, .by = 6}, "tp=2"), "");
+  EXPECT_NE(message({.kind = "shift_rows", .at = key, .by = 18}, "tp=2"), "");
+  EXPECT_EQ(message({}, "tp=2"), "");
 }
 
 }  // namespace

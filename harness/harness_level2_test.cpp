@@ -72,7 +72,8 @@ TEST_P(Level2, TwentyCleanSeedsRaiseNoAlarm) {
 }
 
 TEST_P(Level2, ADroppedAllReduceIsFoundAtItsModule) {
-  const std::vector<Row> all = rows("tp=2", drop_all_reduce("model.layers.0.self_attn.o_proj"));
+  const std::vector<Row> all =
+      rows("tp=2", drop_all_reduce("model.layers.0.self_attn.o_proj").seams);
   const Row* wrong = first_wrong(all);
   ASSERT_NE(wrong, nullptr);
   EXPECT_EQ(wrong->key.name, "model.layers.0.self_attn.o_proj");

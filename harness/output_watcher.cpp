@@ -31,21 +31,27 @@ void OutputWatcher::State::show(const std::string& path, const std::string& outp
   const bool sharded = tp_size > 1 && placement.is_shard();
   // A style says "the last dim" before it knows how many there are: -1.
   const int64_t dim = placement.dim < 0 ? placement.dim + tensor.dim() : placement.dim;
-  const bool owner_of_shard = is_owner({{"tp", placement}}, MeshShape({{"tp", tp_size}}), tp_rank);
   const int64_t local_rows = tensor.dim() > 0 ? tensor.size(0) : -1;
   const auto part = [=, rows = rows](const std::vector<int64_t>& shape) {
-    Part mine{whole_region(shape), owner_of_shard};
+    Part mine{whole_region(shape), {}};
+    bool counts = sharded || tp_rank == 0;
     if (!shape.empty() && shape[0] == rows.samples && local_rows == rows.mine.count) {
       mine.region[0] = normalized({{rows.mine.first, rows.mine.first + rows.mine.count}});
     } else if (rows.mine.first != 0) {
-      mine.owned =
-          false;  // made for all samples alike (a rotary table): the first data rank counts it
+      counts = false;  // made for all samples alike (a rotary table): the first data rank counts it
     }
-    if (sharded)
-      mine.region.at(dim) = cut_intervals(placement.cut, shape.at(dim), tp_size, tp_rank);
+    Region owned = mine.region;
+    if (sharded) {
+      const Cut& cut = placement.cut;
+      mine.region.at(dim) = cut_intervals(cut, shape.at(dim), tp_size, tp_rank);
+      owned.at(dim) = owned_intervals(cut, shape.at(dim), tp_size, tp_rank);
+    }
+    if (counts) mine.owned = std::move(owned);
     return mine;
   };
-  sink({{Kind::kOutput, name, 0}, tensor.detach(), part});
+  // Integers (which experts a router chose) are compared as numbers.
+  const bool integers = at::isIntegralType(tensor.scalar_type(), /*includeBool=*/true);
+  sink({{Kind::kOutput, name, 0}, integers ? tensor.to(at::kDouble) : tensor.detach(), part});
 }
 
 class OutputWatcher::Hook final : public ModuleHook {

@@ -19,6 +19,7 @@ struct Entry {
 constexpr std::array kCommands = {
     Entry{"run", "run scenarios, compare, write results", command_run},
     Entry{"list", "scenarios, models, styles", command_list},
+    Entry{"plan", "check a plan against a model and a layout of any size", command_plan},
     Entry{"generate", "continue prompts with a checkpoint, on any layout", command_generate},
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 Value whole(Kind kind, const std::string& name, const at::Tensor& tensor) {
   return {{kind, name, 0}, tensor, [](const std::vector<int64_t>& shape) {
-            return Part{whole_region(shape), true};
+            return Part::own(whole_region(shape));
           }};
 }
 

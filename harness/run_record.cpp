@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "io/read_region.h"
 #include "io/safetensors_writer.h"
 #include "io/text_file.h"
 
@@ -123,31 +124,6 @@ at::Tensor RunRecord::read(const RecordEntry& entry, const Region& region) const
 double RunRecord::norm_of_kind(Kind kind, int64_t step) const {
   const auto found = norms_.find({kind, step});
   return found == norms_.end() ? 0 : found->second;
-}
-
-namespace {
-
-// The boxes of dims `dim`.. of the region, joined; the dims before lie in `begin` and `size`
-// already.
-at::Tensor read_from_dim(const SafetensorsFile& file, const std::string& name, const Region& region,
-                         size_t dim, std::vector<int64_t>& begin, std::vector<int64_t>& size) {
-  if (dim == region.size()) return file.read_box(name, begin, size);
-  std::vector<at::Tensor> parts;
-  for (const Interval& interval : region[dim]) {
-    begin[dim] = interval.begin;
-    size[dim] = interval.size();
-    parts.push_back(read_from_dim(file, name, region, dim + 1, begin, size));
-  }
-  return parts.size() == 1 ? parts[0] : at::cat(parts, static_cast<int64_t>(dim));
-}
-
-}  // namespace
-
-at::Tensor read_region(const SafetensorsFile& file, const std::string& name, const Region& region) {
-  if (numel(region) == 0)
-    return at::empty(local_shape(region), at::TensorOptions().dtype(file.scalar_type(name)));
-  std::vector<int64_t> begin(region.size()), size(region.size());
-  return read_from_dim(file, name, region, 0, begin, size);
 }
 
 }  // namespace shardproof

@@ -64,7 +64,4 @@ class RunRecord {
   std::map<std::string, std::unique_ptr<SafetensorsFile>> files_;
 };
 
-// A region of a tensor in a file, box by box.
-at::Tensor read_region(const SafetensorsFile& file, const std::string& name, const Region& region);
-
 }  // namespace shardproof

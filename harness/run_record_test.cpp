@@ -19,9 +19,8 @@ class RecordTest : public testing::Test {
 };
 
 Value whole(ValueKey key, const at::Tensor& tensor) {
-  return {std::move(key), tensor, [](const std::vector<int64_t>& shape) {
-            return Part{whole_region(shape), true};
-          }};
+  return {std::move(key), tensor,
+          [](const std::vector<int64_t>& shape) { return Part::own(whole_region(shape)); }};
 }
 
 TEST_F(RecordTest, GivesBackPartsOfWhatWasTaken) {
@@ -57,7 +56,7 @@ TEST_F(RecordTest, KeepsValuesAsTheyWereWhenFlushed) {
 TEST_F(RecordTest, RefusesAPart) {
   RecordWriter writer(folder_);
   Value part = whole({Kind::kGradient, "w", 0}, at::ones({3}, at::kDouble));
-  part.part = [](const std::vector<int64_t>&) { return Part{{{{3, 6}}}, true}; };
+  part.part = [](const std::vector<int64_t>&) { return Part::own({{{3, 6}}}); };
   EXPECT_THROW(writer.take(part), ContractError);
 }
 

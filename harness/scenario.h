@@ -26,7 +26,9 @@ struct LayoutRun {
   std::set<Kind> kinds;  // what is compared; empty: everything
   RanksAs ranks_as = RanksAs::kProcesses;
 
-  std::string name() const { return config.layout(); }
+  std::string name() const {
+    return config.layout() + (config.enable_sequence_parallel ? "+sp" : "");
+  }
   int64_t ranks() const { return config.mesh().world_size(); }
   int64_t data_size() const { return config.dp_replicate_size * config.fsdp_size; }
 };
@@ -51,6 +53,8 @@ struct Scenario {
   std::vector<std::string> tags;
   std::vector<std::filesystem::path> models;  // directories
   TrainingSpec training;                      // its model's directory is set for each of `models`
+  // Of every layout: what goes before the model's own tensor-parallel plan.
+  std::optional<Plan> tp_plan;
   std::vector<LayoutRun> layouts;
   std::vector<Against> against = {Against::kSingle};
   // The types in which each layout's first step is judged against the float64 truth too.

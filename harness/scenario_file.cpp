@@ -34,6 +34,7 @@ class ScenarioReader {
     read_init_seed();
     read_models();
     read_against();
+    read_tp_plan();
     read_layouts();
     read_level2();
     read_fault();
@@ -163,6 +164,19 @@ class ScenarioReader {
       root_.fail("against", root_.node("against"), "names nothing to compare with");
   }
 
+  void read_tp_plan() {
+    const toml::node* node = root_.node("tp_plan");
+    if (node == nullptr) return;
+    if (!node->is_table()) root_.fail("tp_plan", node, "must be a table of pattern = style");
+    scenario_.tp_plan.emplace();
+    for (const auto& [pattern, style] : *node->as_table()) {
+      if (!style.is_string()) root_.fail("tp_plan", &style, "a style is a text");
+      scenario_.tp_plan->push_back(
+          {std::string(pattern.str()), style.as_string()->get(),
+           fmt::format("{}:{}", scenario_.file.string(), style.source().begin.line)});
+    }
+  }
+
   void read_layouts() {
     const RanksAs fallback = ranks_as(root_, RanksAs::kProcesses);
     const toml::node* node = root_.node("layouts");
@@ -201,6 +215,7 @@ class ScenarioReader {
     LayoutRun run;
     run.steps = scenario_.training.steps;
     run.ranks_as = fallback;
+    bool sequence_parallel = root_.flag("sequence_parallel", false);
     std::string text;
     if (item.is_string()) {
       text = item.as_string()->get();
@@ -217,6 +232,7 @@ class ScenarioReader {
                    fmt::format("is {}, more than the {} of the scenario", run.steps,
                                scenario_.training.steps));
       run.ranks_as = ranks_as(table, fallback);
+      sequence_parallel = table.flag("sequence_parallel", sequence_parallel);
       read_check(table, run);
       if (run.steps < scenario_.training.steps && run.kinds.empty())
         table.fail(
@@ -229,6 +245,9 @@ class ScenarioReader {
     }
     try {
       run.config = config_from_layout(text);
+      run.config.enable_sequence_parallel = sequence_parallel;
+      run.config.tp_plan = scenario_.tp_plan;
+      run.config.ep_implementation = root_.text("ep_implementation", "auto");
       run.config.validate();
     } catch (const InputError& error) {
       root_.fail("layouts", &item, error.what());

@@ -6,6 +6,11 @@
 //   init_seed = 5                              models have no weights: they start from this seed
 //   layouts = ["fsdp=2", {layout = "dp_replicate=4", steps = 1, check = ["gradients"]}]
 //       the runs; a table may have ranks_as too; may be left out where reference = true
+//   sequence_parallel = true                   of every layout; a layout's table may have it too
+//   ep_implementation = "all_to_all"           of every layout ["auto"]
+//   [tp_plan]                                  rules that go before the model's own, of every
+//   layout
+//       "lm_head" = "colwise_loss_parallel"
 //   against = ["single", "dp_replicate"]       what runs are compared with ["single"]
 //   steps = 3                                  optimizer steps of a run
 //   watch = "modules" | "layers"               which modules' outputs are compared

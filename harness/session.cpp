@@ -48,6 +48,8 @@ class Session {
   Group blank(const Case& one) const;
   void add_groups(const Case& one, std::vector<LayoutOutcome> outcomes, double seconds);
   std::vector<LayoutOutcome> check(const Case& one, Launcher& launcher, OracleStore& oracles);
+  std::vector<LayoutOutcome> check_run(const Case& one, Launcher& launcher, OracleStore& oracles,
+                                       const RunSeams& seams);
   std::vector<LayoutOutcome> check_reference(const Case& one, Launcher& launcher);
   void write_results();
 
@@ -84,10 +86,8 @@ std::vector<LayoutOutcome> Session::check_reference(const Case& one, Launcher& l
   return outcomes;
 }
 
-std::vector<LayoutOutcome> Session::check(const Case& one, Launcher& launcher,
-                                          OracleStore& oracles) {
-  if (one.run == nullptr) return check_reference(one, launcher);
-  const RunSeams seams = planted(one.scenario->fault);
+std::vector<LayoutOutcome> Session::check_run(const Case& one, Launcher& launcher,
+                                              OracleStore& oracles, const RunSeams& seams) {
   if (one.generated)
     return check_generation(
         launcher, one.ranks_as() == RanksAs::kThreads ? thread_generated_ : process_generated_,
@@ -96,6 +96,15 @@ std::vector<LayoutOutcome> Session::check(const Case& one, Launcher& launcher,
     return {
         check_level2(launcher, oracles, *one.scenario, one.model, *one.run, *one.level2, seams)};
   return check_layout(launcher, oracles, *one.scenario, one.model, *one.run, seams);
+}
+
+std::vector<LayoutOutcome> Session::check(const Case& one, Launcher& launcher,
+                                          OracleStore& oracles) {
+  if (one.run == nullptr) return check_reference(one, launcher);
+  const Fault fault = planted(one.scenario->fault);
+  std::vector<LayoutOutcome> outcomes = check_run(one, launcher, oracles, fault.seams);
+  if (first()) check_met(one.scenario->fault, fault);  // the first rank takes part in every run
+  return outcomes;
 }
 
 void Session::add_groups(const Case& one, std::vector<LayoutOutcome> outcomes, double seconds) {

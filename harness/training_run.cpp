@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/scalar_tensor.h>
 
+#include "analysis/check_plan.h"
 #include "base/check.h"
 #include "checkpoint/load.h"
 #include "harness/backward_order.h"
@@ -21,7 +22,7 @@ Value scalar_value(Kind kind, const char* name, int64_t step, double number, boo
   return {{kind, name, step},
           at::scalar_tensor(number, at::kDouble),
           [owned](const std::vector<int64_t>&) {
-            return Part{{}, owned};
+            return Part{{}, owned ? std::optional(Region{}) : std::nullopt};
           }};
 }
 
@@ -39,6 +40,7 @@ void show_state(const std::vector<ParamPtr>& params, const AdamW* adamw, int64_t
     sink(kept_value({Kind::kParameter, parameter->name(), step}, *parameter, parameter->kept()));
   if (adamw == nullptr) return;
   for (const ParamPtr& parameter : params) {
+    if (!parameter->requires_grad) continue;
     const AdamW::Moments& moments = adamw->moments(parameter->name());
     sink(kept_value({Kind::kMoment, parameter->name() + ".exp_avg", step}, *parameter,
                     moments.exp_avg));
@@ -71,17 +73,21 @@ PlacedModel place_model(const CommPtr& world, const ModelSource& source, at::Sca
                         const DistributedConfig& config, const RunSeams& seams) {
   LoadedModel loaded = build_from_directory(source.families, source.directory.string());
   const CommPtr base = seams.world ? seams.world(world) : world;
-  PlacedModel placed{loaded.causal_lm, loaded.family->name, nullptr, nullptr};
+  PlacedModel placed{loaded.causal_lm, loaded.family->name, nullptr, nullptr, nullptr};
   placed.mesh = std::make_shared<DeviceMesh>(base, config.mesh());
+  // What the author of a plan got wrong though it would run, such as a rule without effect.
+  if (config.tp_plan || config.sp_plan || config.fsdp_plan)
+    throw_errors(check_plan(*placed.causal_lm.model, config, loaded.family->plans).findings);
   placed.plan = parallelize(*placed.causal_lm.model, placed.mesh, config, loaded.family->plans,
                             {.dtype = dtype, .edit = seams.plan});
+  placed.logits = std::make_shared<CausalLogits>(*placed.plan, placed.mesh);
   Module& model = *placed.causal_lm.model;
   if (source.init_seed) {
     initialize_parameters(
         model, *source.init_seed,
         {.standard_deviation = placed.causal_lm.initializer_range, .spread = kInitialSpread});
   } else {
-    load_parameters(model, CheckpointFiles(source.directory));
+    load_parameters(model, CheckpointFiles(source.directory), loaded.family->weights);
   }
   return placed;
 }
@@ -89,7 +95,8 @@ PlacedModel place_model(const CommPtr& world, const ModelSource& source, at::Sca
 void check_model(const ModelSource& source) {
   const LoadedModel loaded = build_from_directory(source.families, source.directory.string());
   if (!source.init_seed)
-    check_parameters(*loaded.causal_lm.model, CheckpointFiles(source.directory));
+    check_parameters(*loaded.causal_lm.model, CheckpointFiles(source.directory),
+                     loaded.family->weights);
 }
 
 RunInfo run_training(const CommPtr& world, const TrainingSpec& spec,
@@ -139,17 +146,19 @@ RunInfo run_training(const CommPtr& world, const TrainingSpec& spec,
         watcher.stop();
         info.backward_order = *order;
         order.reset();
-        for (const ParamPtr& parameter : params)
+        for (const ParamPtr& parameter : params) {
+          if (!parameter->requires_grad) continue;  // frozen
           filtered(
               kept_value({Kind::kGradient, parameter->name(), 0}, *parameter, parameter->grad));
+        }
         if (observer.settle) observer.settle();
       };
     }
     Batch batch = make_batch(data_spec, step, rows);
     if (step == 0) check_counts_differ(*data_ranks, count_valid(batch));
     if (seams.batch) batch = seams.batch(std::move(batch));
-    const StepResult result =
-        train_step(model, *optimizer, batch, *data, *placed.mesh->world(), options);
+    const StepResult result = train_step(model, *optimizer, batch, placed.logits->loss(), *data,
+                                         *placed.mesh->world(), options);
     filtered(scalar_value(Kind::kLoss, "loss", step, result.loss, first_rank));
     filtered(scalar_value(Kind::kNorm, "norm", step, result.grad_norm, first_rank));
   }

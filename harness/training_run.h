@@ -7,6 +7,7 @@
 
 #include "harness/value.h"
 #include "models/family.h"
+#include "parallel/loss.h"
 #include "parallel/parallelize.h"
 #include "train/batch.h"
 #include "train/optimizer.h"
@@ -83,6 +84,7 @@ struct PlacedModel {
   std::string family;
   MeshPtr mesh;
   std::shared_ptr<const ResolvedPlan> plan;
+  std::shared_ptr<const CausalLogits> logits;  // how they lie, and the loss on them
 };
 PlacedModel place_model(const CommPtr& world, const ModelSource& source, at::ScalarType dtype,
                         const DistributedConfig& config, const RunSeams& seams = {});

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "tensor/interval.h"
@@ -28,8 +29,11 @@ struct ValueKey {
 
 // The part of a value that this rank holds.
 struct Part {
-  Region region;      // global positions of the local elements
-  bool owned = true;  // counts them; others hold copies
+  Region region;  // global positions of the local elements
+  // Those that this rank counts, others holding copies; nothing: it counts none.
+  std::optional<Region> owned;
+  // A part that nobody else holds.
+  static Part own(Region region) { return {region, region}; }
 };
 
 struct Value {
