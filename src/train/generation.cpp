@@ -98,7 +98,9 @@ class Generation {
 at::Tensor Generation::last_logits(const at::Tensor& ids, const at::Tensor& mask) const {
   const at::Tensor logits =
       Module::only(model_.call({}, {{"input_ids", ids}, {"attention_mask", mask}}));
-  return logits.select(1, -1).to(at::kDouble).contiguous();
+  at::Tensor last = logits.select(1, -1);
+  if (options_.whole_logits) last = options_.whole_logits(last);
+  return last.to(at::kDouble).contiguous();
 }
 
 std::pair<at::Tensor, at::Tensor> Generation::choose(const at::Tensor& logits, int64_t step) const {

@@ -1,6 +1,7 @@
 // Generation: prompts in, tokens out, the same on every rank of any layout.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -16,6 +17,9 @@ struct GenerateOptions {
   int64_t pad_id = 0;     // any token of the vocabulary: padding is masked
   bool use_cache = true;  // false: every step computes all tokens again, to the same result
   SamplingOptions sampling = {};
+  // Where the plan leaves the logits cut by vocabulary: makes those of the last tokens, [batch,
+  // part of the vocabulary], whole on every rank (CausalLogits::whole). Empty: they are.
+  std::function<at::Tensor(const at::Tensor& logits)> whole_logits = {};
   // Throws InputError.
   void validate() const;
 };
@@ -30,7 +34,7 @@ struct Generated {
 };
 
 // Continues each prompt, without gradients. `model`: a causal language model whose inputs are
-// "input_ids" and "attention_mask", with output "logits" whole on every rank. Prompts of unequal
+// "input_ids" and "attention_mask", with output "logits". Prompts of unequal
 // length form one batch, padded in front; positions and masks are kept per sequence, so each gets
 // what it would get alone. Draws are keyed by (seed, step, index of the prompt).
 //

@@ -7,15 +7,27 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "tensor/region_copy.h"
 
 namespace shardproof {
+namespace {
+
+// Of a gradient, what this rank counts.
+at::Tensor owned_part(const Parameter& parameter) {
+  const Region& owned = parameter.owned;
+  if (owned == parameter.kept_region()) return parameter.grad;
+  return take(parameter.grad, parameter.kept_region(), owned);
+}
+
+at::Tensor squared_sum(const at::Tensor& tensor) { return tensor.to(at::kDouble).square().sum(); }
+
+}  // namespace
 
 double grad_norm(const std::vector<ParamPtr>& params, Communicator& world) {
   const c10::NoGradGuard no_grad;
   at::Tensor squares = at::zeros({1}, at::kDouble);
   for (const ParamPtr& parameter : params)
-    if (parameter->owned && parameter->grad.defined())
-      squares += parameter->grad.to(at::kDouble).square().sum();
+    if (parameter->grad.defined()) squares += squared_sum(owned_part(*parameter));
   world.all_reduce(squares, squares, ReduceOp::kSum, {"", "grad_norm", "step"}).wait();
   return std::sqrt(squares.item<double>());
 }

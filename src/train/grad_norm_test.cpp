@@ -17,7 +17,7 @@ ParamPtr with_gradient(const std::string& name, const std::vector<double>& gradi
   parameter->add_name(name);
   parameter->place_whole(at::kDouble);
   parameter->grad = at::tensor(gradient, at::kDouble);
-  parameter->owned = owned;
+  if (!owned) parameter->owned.front() = {};
   return parameter;
 }
 

@@ -3,7 +3,6 @@
 #include <ATen/ops/zeros.h>
 
 #include "base/check.h"
-#include "nn/loss.h"
 #include "train/grad_norm.h"
 
 namespace shardproof {
@@ -19,8 +18,8 @@ double summed(double value, Communicator& data, const char* what, const char* ph
 
 }  // namespace
 
-StepResult train_step(Module& model, Optimizer& optimizer, const Batch& batch, Communicator& data,
-                      Communicator& world, const StepOptions& options) {
+StepResult train_step(Module& model, Optimizer& optimizer, const Batch& batch, const LossSum& loss,
+                      Communicator& data, Communicator& world, const StepOptions& options) {
   for (const ParamPtr& parameter : optimizer.params()) parameter->grad.reset();
 
   StepResult result;
@@ -33,10 +32,10 @@ StepResult train_step(Module& model, Optimizer& optimizer, const Batch& batch, C
 
   const at::Tensor logits = model.call({batch.input_ids}).at("logits");
   // Each rank divides its own sum by the count of all: gradients are then summed, not averaged.
-  const at::Tensor sum = cross_entropy_sum(logits, shift_labels(batch.labels));
-  const at::Tensor loss = sum / static_cast<double>(result.valid_tokens);
-  result.loss = summed(loss.item<double>(), data, "loss", "forward");
-  loss.backward();
+  const at::Tensor sum = loss(logits, shift_labels(batch.labels));
+  const at::Tensor mean = sum / static_cast<double>(result.valid_tokens);
+  result.loss = summed(mean.item<double>(), data, "loss", "forward");
+  mean.backward();
   if (options.after_backward) options.after_backward();
 
   result.grad_norm = grad_norm(optimizer.params(), world);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "comm/communicator.h"
+#include "nn/loss.h"
 #include "nn/module.h"
 #include "train/batch.h"
 #include "train/optimizer.h"
@@ -23,8 +24,9 @@ struct StepResult {
 // Forward, loss, backward, clip, optimizer step on this rank's part of the batch.
 // `data`: the ranks with different data (dp_replicate x fsdp): valid tokens are counted and the
 // loss is summed over it, tp ranks not counted. `world`: all ranks that hold parts of the
-// parameters, for the norm.
-StepResult train_step(Module& model, Optimizer& optimizer, const Batch& batch, Communicator& data,
-                      Communicator& world, const StepOptions& options = {});
+// parameters, for the norm. `loss`: the sum over this rank's tokens, on the logits as the plan
+// leaves them (parallel/loss.h).
+StepResult train_step(Module& model, Optimizer& optimizer, const Batch& batch, const LossSum& loss,
+                      Communicator& data, Communicator& world, const StepOptions& options = {});
 
 }  // namespace shardproof

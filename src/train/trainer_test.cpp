@@ -52,7 +52,8 @@ TEST(TrainStep, DividesByTheValidTokensOfAllDataRanks) {
     StepOptions options;
     options.after_backward = [&] { gradient = model->table->grad.clone(); };
 
-    const StepResult result = train_step(*model, optimizer, batch, *world, *world, options);
+    const StepResult result =
+        train_step(*model, optimizer, batch, whole_logits_loss(), *world, *world, options);
 
     EXPECT_EQ(result.valid_tokens, 3);
     EXPECT_NEAR(result.loss, std::log(4.0), 1e-15);
@@ -69,7 +70,8 @@ TEST(TrainStep, RefusesABatchInWhichNothingCounts) {
     const auto model = replicated_table(world);
     AdamW optimizer(model->all_parameters(), {});
     const Batch batch = tokens({0, 1}, {1, -100});  // the first column predicts nothing
-    EXPECT_THROW(train_step(*model, optimizer, batch, *world, *world), InputError);
+    EXPECT_THROW(train_step(*model, optimizer, batch, whole_logits_loss(), *world, *world),
+                 InputError);
   });
 }
 
