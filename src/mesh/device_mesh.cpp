@@ -28,14 +28,7 @@ Communicator& DeviceMesh::comm(const std::string& axis) const {
 }
 
 CommPtr DeviceMesh::group(const std::vector<std::string>& axes) {
-  std::vector<std::string> joined;
-  for (const std::string& axis : axes) {
-    for (const std::string& part : shape_.parts(axis)) {
-      SP_EXPECT(std::count(joined.begin(), joined.end(), part) == 0,
-                "axis {} is named twice in the group {}", part, fmt::join(axes, "*"));
-      if (shape_.size(part) > 1) joined.push_back(part);
-    }
-  }
+  std::vector<std::string> joined = shape_.joined(axes);
   // Axes of size 1 vanish, so that a group of one real axis is the communicator of that axis.
   if (joined.empty()) joined = axes;
   std::vector<int64_t> others = shape_.coordinates(rank());

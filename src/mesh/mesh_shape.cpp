@@ -45,6 +45,18 @@ std::vector<std::string> MeshShape::parts(const std::string& axis) const {
   return {axis};
 }
 
+std::vector<std::string> MeshShape::joined(const std::vector<std::string>& axes) const {
+  std::vector<std::string> result;
+  for (const std::string& axis : axes) {
+    for (const std::string& part : parts(axis)) {
+      SP_EXPECT(std::find(result.begin(), result.end(), part) == result.end(),
+                "axis {} is named twice in the group {}", part, fmt::join(axes, "*"));
+      if (size(part) > 1) result.push_back(part);
+    }
+  }
+  return result;
+}
+
 int64_t MeshShape::world_size() const {
   int64_t product = 1;
   for (const MeshAxis& axis : axes_) product *= axis.size;

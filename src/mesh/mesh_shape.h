@@ -30,6 +30,8 @@ class MeshShape {
   const std::vector<MeshAxis>& axes() const { return axes_; }
   // What an axis is made of: itself, or for a derived one its axes.
   std::vector<std::string> parts(const std::string& axis) const;
+  // The parts of these axes that have more than one coordinate, in order, each once.
+  std::vector<std::string> joined(const std::vector<std::string>& axes) const;
   int64_t world_size() const;
   bool has(const std::string& axis) const;
   // 1 for an axis that the mesh does not have: an axis of size 1 and none at all mean the same.

@@ -22,7 +22,9 @@ std::vector<int64_t> positions_of(const Intervals& intervals) {
 }  // namespace
 
 Experts::Experts(ExpertsOptions options)
-    : Module("Experts", {.inputs = {{"hidden_states"}, {"top_k_index"}, {"top_k_weights"}}}),
+    : Module("Experts", {.inputs = {{"hidden_states"},
+                                    {.name = "top_k_index", .integer = true},
+                                    {"top_k_weights"}}}),
       options_(options) {
   const int64_t both = 2 * options_.width;
   const Cut experts = Cut::plain(options_.count);

@@ -74,6 +74,10 @@ std::vector<Link> LatentAttention::links() const {
   // Heads of other widths: cut both or not at all.
   links.push_back({{query, "output"}, {"kv_b_proj", "output"}, true});
   links.push_back({{query, "output"}, {"o_proj", "input"}, true});
+  links.push_back({.from = {"kv_a_proj_with_mqa", "rope"},
+                   .to = {query, "output"},
+                   .together = false,
+                   .to_heads = true});
   flows({"o_proj", "output"}, {"", "output"});
   return links;
 }

@@ -49,6 +49,9 @@ struct Port {
   bool required = true;
   std::string parameter = {};  // "" = follows none
   int64_t parameter_dim = 0;
+  // Of its last dim, where no parameter or link tells; -1 = not stated.
+  int64_t width = -1;
+  bool integer = false;  // int64 values, which have no gradient
 };
 
 struct Signature {
@@ -73,6 +76,9 @@ struct Link {
   // True: both are values that the module's code reads, and need only be cut both or not at all
   // (queries and keys).
   bool together = false;
+  // True: `from` is whole on every rank and goes to each of the heads at `to`, so that its gradient
+  // comes as addends exactly where these are cut.
+  bool to_heads = false;
 };
 
 class Module;

@@ -33,8 +33,11 @@ at::Tensor within_groups(const at::Tensor& scores, int64_t groups, int64_t top_g
 }  // namespace
 
 TopKRouter::TopKRouter(RouterOptions options)
-    : Module("TopKRouter", {.inputs = {{"hidden_states"}},
-                            .outputs = {{"top_k_index"}, {"top_k_weights"}, {"logits"}}}),
+    : Module("TopKRouter",
+             {.inputs = {{"hidden_states"}},
+              .outputs = {{.name = "top_k_index", .width = options.top_k, .integer = true},
+                          {.name = "top_k_weights", .width = options.top_k},
+                          {.name = "logits", .width = options.experts}}}),
       options_(options) {
   const int64_t experts = options_.experts;
   SP_EXPECT(options_.top_k > 0 && options_.top_k <= experts, "{} of {} experts cannot be chosen",

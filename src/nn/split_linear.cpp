@@ -7,7 +7,9 @@
 namespace shardproof {
 
 SplitLinear::SplitLinear(SplitLinearOptions options)
-    : Module("SplitLinear", {.inputs = {{"input"}}, .outputs = {{"compressed"}, {"rope"}}}),
+    : Module("SplitLinear", {.inputs = {{"input", true, "weight", 1}},
+                             .outputs = {{.name = "compressed", .width = options.compressed},
+                                         {.name = "rope", .width = options.rope}}}),
       compressed_(options.compressed),
       rope_(options.rope) {
   const int64_t out = compressed_ + rope_;

@@ -100,9 +100,13 @@ DistributedConfig config_from_json(const std::string& json) {
     }
     kReaders[same - known.begin()].second(config, key, value);
   }
-  // As transformers reads it: without a size, experts go over the ranks of tp.
+  // As transformers reads it: without a size, experts go over the ranks of tp, and nothing else
+  // does.
   const bool sized = object.contains("ep_size") && !object["ep_size"].is_null();
-  if (config.enable_expert_parallel && !sized) config.ep_size = config.tp_size;
+  if (config.enable_expert_parallel && !sized) {
+    config.ep_size = config.tp_size;
+    if (!config.tp_plan) config.tp_plan = Plan{};
+  }
   config.validate();
   return config;
 }

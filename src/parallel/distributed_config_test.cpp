@@ -46,6 +46,29 @@ TEST(ConfigJson, WhatTransformersWritesRoundTrips) {
   EXPECT_EQ(config_from_json(to_json(config)), config);
 }
 
+TEST(ConfigJson, ExpertParallelWithoutASizeGoesOverTp) {
+  const DistributedConfig config =
+      config_from_json(R"({"tp_size": 2, "enable_expert_parallel": true})");
+  EXPECT_EQ(config.ep_size, 2);
+  EXPECT_EQ(config.tp_plan, Plan{});
+}
+
+// ep is the product of tp and the inner part of fsdp; what is left of fsdp is efsdp.
+TEST(Mesh, ExpertsSeeTheSameRanksOtherwise) {
+  const MeshShape mesh = config_from_layout("fsdp=4,tp=2,ep=4").mesh();
+  EXPECT_EQ(mesh.world_size(), 8);
+  EXPECT_EQ(mesh.size("fsdp"), 4);
+  EXPECT_EQ(mesh.size("ep"), 4);
+  EXPECT_EQ(mesh.size("efsdp"), 2);
+  EXPECT_EQ(mesh.coordinate(5, "fsdp"), 2);  // 5 = efsdp 1, ep_fsdp 0, tp 1
+  EXPECT_EQ(mesh.coordinate(5, "ep"), 1);
+  EXPECT_EQ(mesh.coordinate(5, "efsdp"), 1);
+  const MeshShape over_tp = config_from_layout("fsdp=2,tp=2,ep=2").mesh();
+  EXPECT_EQ(over_tp.coordinate(3, "ep"), 1);
+  EXPECT_EQ(over_tp.coordinate(3, "efsdp"), 1);
+  EXPECT_THAT(error_of([] { config_from_layout("fsdp=3,tp=2,ep=4"); }), HasSubstr("ep_size is 4"));
+}
+
 TEST(ConfigJson, EmptyPlanMeansNoRuleAndAutoMeansTheModels) {
   EXPECT_EQ(config_from_json(R"({"tp_plan": {}})").tp_plan, Plan{});
   EXPECT_EQ(config_from_json(R"({"tp_plan": "auto"})").tp_plan, std::nullopt);

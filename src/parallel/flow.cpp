@@ -44,6 +44,8 @@ class Flow {
  public:
   Flow(Module& model, ResolvedPlan& plan) : model_(model), plan_(plan) {
     for (const ResolvedModule& module : plan.modules) ruled_[module.path] = &module;
+    for (const ResolvedParameter& parameter : plan.parameters)
+      parameters_[parameter.name] = &parameter;
   }
 
   void trace() {
@@ -54,6 +56,8 @@ class Flow {
     for (const auto& [from, to] : unions_) unite(from, to);
     settle();
     for (const auto& [from, to] : together_) check_together(from, to);
+    for (const auto& [from, to] : to_heads_) check_to_heads(from, to);
+    for (Module* module : model_.modules()) check_parts(*module);
     store();
   }
 
@@ -115,16 +119,18 @@ class Flow {
 
   void connect(const Module& module, const Link& link) {
     const Node from = node_of(module, link.from, true);
-    // The ends of `together` are where values come from; the second may also be where one goes.
-    Node to = node_of(module, link.to, link.together);
-    if (link.together && to.section < 0 && !index_.contains(to))
-      to = node_of(module, link.to, false);
+    // Of two values that go together the module's code reads both, or makes one of the other.
+    const bool read = link.together || link.to_heads;
+    Node to = node_of(module, link.to, read);
+    if (read && to.section < 0 && !index_.contains(to)) to = node_of(module, link.to, false);
     for (const Node& node : {from, to}) {
       if (node.section >= 0) take_section(node);
       SP_EXPECT(index_.contains(node), "{}: a link names the {}, which is none", module.label(),
                 label(node));
     }
-    if (link.together) {
+    if (link.to_heads) {
+      to_heads_.emplace_back(from, to);
+    } else if (link.together) {
       together_.emplace_back(from, to);
     } else {
       unions_.emplace_back(from, to);
@@ -196,6 +202,75 @@ class Flow {
     if (first && second && first->is_shard() != second->is_shard()) disagree(a, b, *first, *second);
   }
 
+  // A value that goes to every head comes back as addends where the heads are cut.
+  void check_to_heads(const Node& from, const Node& to) {
+    const auto heads = lies(to);
+    const bool cut = heads && heads->is_shard();
+    bool addends = false;
+    const auto ruled = ruled_.find(from.path);
+    if (ruled != ruled_.end()) {
+      for (const ResolvedPort& port : ruled->second->outputs)
+        addends |= port.name == from.port && port.edge.grad_outside.is_partial();
+    }
+    if (cut == addends) return;
+    plan_.findings.push_back(wrong_rule(
+        "edges", rule_of(from, to), from.path,
+        fmt::format(
+            ": the {} goes to every head, and the heads are {}, but its gradient is {}: give "
+            "{} {}",
+            label(from), cut ? "cut" : "whole", addends ? "summed over ranks" : "not summed",
+            from.path, cut ? "the style mla_kv_a_proj" : "another style")));
+  }
+
+  // What a leaf computes follows from its parameters: cut ones make parts of its values, and where
+  // its outputs are summed over ranks nothing in it may be whole.
+  void check_parts(const Module& module) {
+    if (!module.children().empty()) return;
+    const auto at = ruled_.find(module.path());
+    const ResolvedModule* ruled = at == ruled_.end() ? nullptr : at->second;
+    bool summed = false;
+    if (ruled != nullptr) {
+      for (const ResolvedPort& port : ruled->outputs)
+        summed |= port.edge.inside.is_partial() && plan_.mesh.size(port.axis) > 1;
+    }
+    const bool states_parts = ruled != nullptr && (ruled->passes || !ruled->outputs.empty());
+    for (const auto& [name, parameter] : module.parameters()) {
+      const ResolvedParameter& resolved = *parameters_.at(parameter->name());
+      const bool cut = plan_.mesh.size(resolved.axis) > 1 && resolved.edge.inside.is_shard();
+      if (cut && !states_parts)
+        wrong(resolved.rule, module,
+              fmt::format(
+                  "cuts {}, but no rule says what that makes of what {} takes and gives: give "
+                  "the module a style too",
+                  parameter->name(), module.path()));
+      if (summed && resolved.edge.inside.is_replicate())
+        wrong(
+            ruled->rule, module,
+            fmt::format("sums the outputs of {} over ranks, each of which has all of {}: it would "
+                        "count {} times",
+                        module.path(), parameter->name(), plan_.mesh.size(resolved.axis)));
+    }
+    if (ruled == nullptr || !ruled->passes || module.signature().inputs.empty()) return;
+    const Node input{module.path(), module.signature().inputs.front().name, true};
+    const auto lie = lies(input);
+    if (!lie || lie->is_shard()) return;
+    for (const auto& [name, parameter] : module.parameters()) {
+      const ResolvedParameter& resolved = *parameters_.at(parameter->name());
+      const Edge& edge = resolved.edge;
+      if (plan_.mesh.size(resolved.axis) > 1 && edge.grad_inside.is_partial() &&
+          edge.grad_outside.is_replicate())
+        wrong(ruled->rule, module,
+              fmt::format(
+                  "sums the gradient of {} over the ranks, each of which has all of it: the {} "
+                  "lies whole",
+                  parameter->name(), label(input)));
+    }
+  }
+
+  void wrong(const PlanRule& rule, const Module& module, std::string message) {
+    plan_.findings.push_back(wrong_rule("edges", rule, module.path(), std::move(message)));
+  }
+
   void store() {
     for (const Node& node : nodes_) {
       if (node.section >= 0 || node.inside) continue;
@@ -208,12 +283,13 @@ class Flow {
   Module& model_;
   ResolvedPlan& plan_;
   std::map<std::string, const ResolvedModule*> ruled_;
+  std::map<std::string, const ResolvedParameter*> parameters_;
   std::map<Node, size_t> index_;
   std::vector<Node> nodes_;
   std::vector<size_t> parents_;  // of a union-find over nodes
   std::map<Node, Said> said_;
   std::map<size_t, Node> settled_;  // by class
-  std::vector<std::pair<Node, Node>> unions_, together_;
+  std::vector<std::pair<Node, Node>> unions_, together_, to_heads_;
 };
 
 }  // namespace

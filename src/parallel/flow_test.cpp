@@ -96,6 +96,40 @@ TEST(Flow, ANormWithoutARuleInASequenceParallelStream) {
               testing::Contains(HasSubstr("with sequence parallel last needs a rule")));
 }
 
+TEST(Flow, AModuleWithCutParametersNeedsARule) {
+  const ResolvedPlan plan = resolved(
+      std::make_shared<Bare>(), {{"block.up", "colwise"}, {"block.down", "rowwise", "p.toml:1"}});
+  EXPECT_THAT(messages(plan, "edges"),
+              testing::Contains(HasSubstr("cuts block.down, but no rule says")));
+}
+
+TEST(Flow, ASumOfOutputsThatAreWhole) {
+  EXPECT_THAT(messages(resolved(std::make_shared<Pair>(kSeven), {{"norm", "all_reduce"}}), "edges"),
+              testing::Contains(HasSubstr("has all of norm.weight: it would count 2 times")));
+  // One of two parameters is left whole.
+  EXPECT_THAT(messages(resolved(std::make_shared<Bare>(),
+                                {{"block", "all_reduce"}, {"block.up", "colwise"}}),
+                       "edges"),
+              testing::Contains(HasSubstr("has all of block.down")));
+}
+
+TEST(Flow, ASumOfGradientsThatAreWhole) {
+  const ResolvedPlan plan = resolved(std::make_shared<Pair>(kSeven),
+                                     {{"norm", "replicated_with_grad_allreduce", "p.toml:1"}});
+  EXPECT_THAT(messages(plan, "edges"),
+              testing::ElementsAre(HasSubstr("sums the gradient of norm.weight over the ranks")));
+}
+
+// The rope part of latent attention goes to every head.
+TEST(Flow, WhatGoesToEveryHeadComesBackAsAddends) {
+  const Plan cut = {{"block.kv_b", "colwise"}, {"block.o", "rowwise"}};
+  EXPECT_THAT(messages(resolved(std::make_shared<Latent>(), cut), "edges"),
+              testing::ElementsAre(HasSubstr("goes to every head, and the heads are cut")));
+  EXPECT_THAT(
+      messages(resolved(std::make_shared<Latent>(), {{"block.kv_a", "mla_kv_a_proj"}}), "edges"),
+      testing::ElementsAre(HasSubstr("and the heads are whole")));
+}
+
 TEST(Flow, PackedSectionsMustMatch) {
   const ResolvedPlan plan =
       resolved(std::make_shared<Pair>(kSeven), {{"block.first", "packed_colwise", "p.toml:2"}});

@@ -57,6 +57,7 @@ class Builder {
          fmt::format("the style of {} is {}: it must be a string", quote(pattern), what));
   }
 
+  bool empty() const { return rules_.empty() && tables_.empty(); }
   PlanFile finish() {
     PlanFile plans;
     if (!rules_.empty() || tables_.empty()) plans.tp_plan = rules_;
@@ -232,6 +233,9 @@ PlanFile parse_plan(std::string_view text, const std::string& file, PlanFormat f
     read_json(text, builder);
   } else {
     read_toml(text, builder);
+    if (builder.empty())
+      fail(file, 1,
+           "the file holds no rule; an empty table tp_plan takes all of the model's own away");
   }
   return builder.finish();
 }

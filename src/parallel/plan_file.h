@@ -10,7 +10,8 @@ namespace shardproof {
 
 // A file holds either rules at its top, {"pattern": "style", ...}, which are a tp_plan, or tables
 // of rules, named as in DistributedConfig. A style of "" (JSON: or null) takes the model's own rule
-// away; an empty table means no rule at all.
+// away; an empty table, and in JSON an empty object, means no rule at all. An empty TOML file is an
+// error.
 struct PlanFile {
   std::optional<Plan> tp_plan, sp_plan, fsdp_plan, ep_plan;
 };

@@ -64,7 +64,9 @@ TEST(PlanFile, JsonTablesAndAnEmptyPlan) {
   EXPECT_EQ(shown(plans.tp_plan), std::vector<std::string>{});
   EXPECT_EQ(shown(plans.fsdp_plan), std::vector<std::string>{"p.json:2 b = keep"});
   EXPECT_EQ(shown(parse_plan("{}", "p", PlanFormat::kJson).tp_plan), std::vector<std::string>{});
-  EXPECT_EQ(shown(parse_plan("", "p", PlanFormat::kToml).tp_plan), std::vector<std::string>{});
+  EXPECT_EQ(shown(parse_plan("[tp_plan]", "p", PlanFormat::kToml).tp_plan),
+            std::vector<std::string>{});
+  EXPECT_THROW(parse_plan("# nothing", "p", PlanFormat::kToml), InputError);
 }
 
 TEST(PlanFile, WrongTomlIsNamedWithItsLine) {

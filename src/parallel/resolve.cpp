@@ -194,11 +194,13 @@ class Resolver {
     try {
       for (const Port& port : module.signature().inputs) {
         if (const EdgeStyle* edge = find(style.inputs, port.name))
-          resolved.inputs.push_back({port.name, style.axis, port_edge(*edge, module, port)});
+          resolved.inputs.push_back(
+              {port.name, style.axis, port_edge(*edge, module, port, style.axis)});
       }
       for (const Port& port : module.signature().outputs) {
         if (const EdgeStyle* edge = find(style.outputs, port.name))
-          resolved.outputs.push_back({port.name, style.axis, port_edge(*edge, module, port)});
+          resolved.outputs.push_back(
+              {port.name, style.axis, port_edge(*edge, module, port, style.axis)});
       }
     } catch (const Misfit& why) {
       misfit(rule, module.path(), fmt::format(" ({}): {}", module.type(), why.why));
@@ -212,11 +214,16 @@ class Resolver {
                          fmt::join(wanted, ", ")));
       return;
     }
-    for (const auto& [name, parameter] : module.parameters()) {
-      if (const EdgeStyle* edge = find(style.parameters, name)) {
-        set_edge(rule, style, *parameter, parameter_edge(*edge, *parameter, style.axis));
-        edged_.insert({module.path(), name});
+    try {
+      for (const auto& [name, parameter] : module.parameters()) {
+        if (const EdgeStyle* edge = find(style.parameters, name)) {
+          set_edge(rule, style, *parameter, parameter_edge(*edge, *parameter, style.axis));
+          edged_.insert({module.path(), name});
+        }
       }
+    } catch (const Misfit& why) {
+      misfit(rule, module.path(), fmt::format(" ({}): {}", module.type(), why.why));
+      return;
     }
     plan_.modules.push_back(std::move(resolved));
   }
@@ -239,8 +246,9 @@ class Resolver {
     edged_.insert({module.path(), name});
   }
 
-  Edge port_edge(const EdgeStyle& edge, const Module& module, const Port& port) const {
-    return edge_at_port(edge, module, port, plan_.sequence_parallel);
+  Edge port_edge(const EdgeStyle& edge, const Module& module, const Port& port,
+                 const std::string& axis) const {
+    return edge_at_port(edge, module, port, plan_.mesh.size(axis), plan_.sequence_parallel);
   }
 
   Edge parameter_edge(const EdgeStyle& edge, const Parameter& parameter,

@@ -56,6 +56,10 @@ Placement at_parameter(Spot spot, const Parameter& parameter, bool sequence_para
   }
 }
 
+bool is_copied(const Placement& placement, int64_t axis_size) {
+  return placement.is_shard() && copies_block_size(placement.cut, axis_size) > 1;
+}
+
 }  // namespace
 
 int64_t cut_dim(Spot spot, const Parameter& parameter) {
@@ -71,10 +75,13 @@ int64_t cut_dim(Spot spot, const Parameter& parameter) {
   }
 }
 
-Edge edge_at_port(const EdgeStyle& edge, const Module& module, const Port& port,
+Edge edge_at_port(const EdgeStyle& edge, const Module& module, const Port& port, int64_t axis_size,
                   bool sequence_parallel) {
   const auto at = [&](Spot spot) { return at_port(spot, module, port, sequence_parallel); };
-  return {at(edge.outside), at(edge.inside), at(edge.grad_inside), at(edge.grad_outside)};
+  Edge result{at(edge.outside), at(edge.inside), at(edge.grad_inside), at(edge.grad_outside)};
+  if (result.grad_outside.is_replicate() && is_copied(result.grad_inside, axis_size))
+    result.grad_inside.kind = Placement::Kind::kAddends;
+  return result;
 }
 
 Edge edge_at_parameter(const EdgeStyle& given, const Parameter& parameter, int64_t axis_size,

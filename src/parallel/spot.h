@@ -11,8 +11,10 @@ struct Misfit {
   std::string why;
 };
 
-// Throws Misfit where the port follows no parameter.
-Edge edge_at_port(const EdgeStyle& edge, const Module& module, const Port& port,
+// Throws Misfit where the port follows no parameter. `axis_size`: of the axis of the edge; where
+// ranks hold copies of a part whose gradient is whole outside, only one of them gets it: their sum
+// is it.
+Edge edge_at_port(const EdgeStyle& edge, const Module& module, const Port& port, int64_t axis_size,
                   bool sequence_parallel);
 
 // Throws Misfit where the parameter has no such features. `axis_size`: of the axis of the edge;

@@ -36,12 +36,13 @@ class Block : public Module {
   }
 };
 
-// second(tanh(first(x))), `width` features between.
+// second(tanh(first(x))), with features between that are cut as the two say.
 class Pair final : public Block {
  public:
-  explicit Pair(const Cut& cut) : Block("Pair") {
-    first_ = add_child("first", linear(kHidden, cut.width(), {}, cut));
-    second_ = add_child("second", linear(cut.width(), kHidden, cut, {}));
+  explicit Pair(const Cut& cut) : Pair(cut, cut) {}
+  Pair(const Cut& given, const Cut& taken) : Block("Pair") {
+    first_ = add_child("first", linear(kHidden, given.width(), {}, given));
+    second_ = add_child("second", linear(taken.width(), kHidden, taken, {}));
   }
   std::vector<Link> links() const override {
     return {{{"", "hidden_states"}, {"first", "input"}},
@@ -109,6 +110,7 @@ class Latent final : public Block {
             {{"kv_a", "compressed"}, {"norm", "hidden_states"}},
             {{"norm", "output"}, {"kv_b", "input"}},
             {{"kv_b", "output"}, {"o", "input"}},
+            {.from = {"kv_a", "rope"}, .to = {"kv_b", "output"}, .to_heads = true},
             {{"o", "output"}, {"", "output"}}};
   }
 

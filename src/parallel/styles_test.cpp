@@ -56,6 +56,9 @@ std::vector<StyleCase> cases() {
       {"gather_and_split",
        pair(Cut::plain(7)),
        {{"block.first", "colwise_gather_output"}, {"block.second", "rowwise_split_input"}}},
+      {"gathered_copies",
+       [] { return std::make_shared<Pair>(Cut::units(6, 3, Spread::kCopies), Cut::plain(6)); },
+       {{"block.first", "colwise_gather_output"}, {"block.second", "rowwise_split_input"}}},
       {"older_names",
        pair(Cut::plain(7)),
        {{"block.first", "colwise_rep"}, {"block.second", "rowwise_rep"}},
@@ -319,7 +322,7 @@ TEST(StyleExpertParallel, EqualsTheUnshardedModel) {
       check("fsdp=2,tp=2,ep=4", "all_to_all", sp, length);
     }
     for (const char* layout :
-         {"fsdp=2,ep=2", "fsdp=3,ep=3", "dp_replicate=3,fsdp=1", "dp_replicate=1,fsdp=2,ep=2"})
+         {"fsdp=2,ep=2", "fsdp=3,ep=3", "dp_replicate=3,fsdp=1", "fsdp=2,tp=1,ep=2"})
       check(layout, "all_to_all", false, length);
   }
 }

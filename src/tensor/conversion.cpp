@@ -124,6 +124,18 @@ at::Tensor exchange(const at::Tensor& local, const Placement& from, const Placem
   return result;
 }
 
+// As addends: what others hold too is theirs to give.
+at::Tensor slice(const at::Tensor& local, const Placement& to, const AxisView& axis) {
+  const auto shape = local.sizes().vec();
+  const Region everything = whole_region(shape);
+  const Region held = region_at(shape, to, axis.size, axis.coordinate);
+  if (to.kind != Placement::Kind::kAddends) return take(local, everything, held);
+  const Region owned = owned_at(shape, to, axis.size, axis.coordinate);
+  at::Tensor part = at::zeros(local_shape(held), local.options());
+  put(part, held, take(local, everything, owned), owned);
+  return part;
+}
+
 at::Tensor embed(const at::Tensor& local, const Placement& from, const AxisView& axis) {
   const auto shape = global_shape(local, from);
   at::Tensor whole = at::zeros(shape, local.options());
@@ -188,7 +200,7 @@ Operation plan_conversion(const Placement& from, const Placement& to, int64_t ax
   const bool to_shard = to.kind == Kind::kShard;
   switch (from.kind) {
     case Kind::kReplicate:
-      if (to_shard) return Operation::kSlice;
+      if (to.is_shard()) return Operation::kSlice;
       if (to.is_partial()) return Operation::kMask;
       break;
     case Kind::kPartial:
@@ -216,10 +228,8 @@ at::Tensor convert(const at::Tensor& local, const Placement& given_from, const P
   switch (plan_conversion(from, to, axis.size)) {
     case Operation::kNone:
       return local;
-    case Operation::kSlice: {
-      const auto shape = local.sizes().vec();
-      return take(local, whole_region(shape), region_at(shape, to, axis.size, axis.coordinate));
-    }
+    case Operation::kSlice:
+      return slice(local, to, axis);
     case Operation::kMask:
       return axis.coordinate == 0 ? local : at::zeros_like(local);
     case Operation::kEmbed:

@@ -2,7 +2,7 @@
 // The plan is what `analysis` adds up and what the executor runs, so they cannot drift apart.
 //
 //   R -> R, same -> same  none            P -> R  all_reduce          S -> R  all_gather
-//   R -> S                slice (local)   P -> S  reduce_scatter      S -> S' exchange (all-to-all)
+//   R -> S, A             slice (local)   P -> S  reduce_scatter      S -> S' exchange (all-to-all)
 //   R -> P                mask (local): whole on coordinate 0, zeros elsewhere
 //   S -> P                embed (local): zeros around the shard
 //   A -> S, same cut      block_sum: all-reduce over the blocks that hold copies
@@ -30,7 +30,7 @@ const char* to_string(Operation operation);
 // True where data moves between ranks.
 bool communicates(Operation operation);
 
-// Throws ContractError for a pair that has no conversion (to Addends from anything else).
+// Throws ContractError for a pair that has no conversion (to Addends from anything but R).
 Operation plan_conversion(const Placement& from, const Placement& to, int64_t axis_size);
 
 // One axis as one rank sees it.

@@ -45,7 +45,8 @@ TEST(Conversion, PlansOneOperationForEachPair) {
   EXPECT_EQ(plan_conversion(rows, partial(), 4), Operation::kEmbed);
   EXPECT_EQ(plan_conversion(replicate(), rows, 4), Operation::kSlice);
   EXPECT_EQ(plan_conversion(replicate(), partial(), 4), Operation::kMask);
-  EXPECT_THROW(plan_conversion(replicate(), addends(0, Cut::plain(7)), 4), ContractError);
+  EXPECT_EQ(plan_conversion(replicate(), addends(0, Cut::plain(7)), 4), Operation::kSlice);
+  EXPECT_THROW(plan_conversion(partial(), addends(0, Cut::plain(7)), 4), ContractError);
 }
 
 // 7 x 5 over 1 to 6 ranks: shards are uneven, at 6 ranks columns may be empty.
@@ -84,6 +85,20 @@ TEST_P(ConversionOverRanks, EveryPairGivesThePartsOfTheWhole) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, ConversionOverRanks, testing::Values(1, 2, 3, 4, 6));
+
+// Of what is whole, one of those that hold copies gives it: their sum is the part again.
+TEST(Conversion, AddendsOfAWholeAreOneRanks) {
+  const Cut heads = Cut::units(6, 2, Spread::kCopies);
+  run_ranks(6, [&](CommPtr comm) {
+    const CommPtr block = comm->split(comm->rank() / 2, comm->rank(), "tp/2");
+    const AxisView axis{comm, block, comm->size(), comm->rank()};
+    const at::Tensor whole = numbered({6, 2});
+    const at::Tensor mine = part(whole, shard(0, heads), 6, axis.coordinate);
+    const at::Tensor addend = convert(whole, replicate(), addends(0, heads), axis, kSite);
+    EXPECT_TRUE(at::equal(addend, comm->rank() % 2 == 0 ? mine : at::zeros_like(mine)));
+    EXPECT_TRUE(at::equal(convert(addend, addends(0, heads), shard(0, heads), axis, kSite), mine));
+  });
+}
 
 TEST(Conversion, SumsTheAddendsOfEachBlockOnce) {
   const Cut heads = Cut::units(6, 2, Spread::kCopies);  // 3 heads over 6 ranks: pairs hold copies
