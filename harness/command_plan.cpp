@@ -84,7 +84,9 @@ Subject from_directory(const Options& options, DistributedConfig config) {
     subject.name = fmt::format("{}, {}", loaded.family->name, options.model);
     subject.model = loaded.causal_lm.model;
     subject.plans = loaded.family->plans;
-    if (weights) subject.findings = check_against(CheckpointFiles(directory), *subject.model);
+    if (weights)
+      subject.findings =
+          check_against(CheckpointFiles(directory), *subject.model, loaded.family->weights);
     return subject;
   }
   SP_VALIDATE(weights,
@@ -154,6 +156,9 @@ int run(const Options& options) {
   SP_VALIDATE(
       !options.suggest || (!options.memory.empty() && options.ranks > 0),
       "--suggest takes --memory and --ranks: how much each rank has, and how many there are");
+  SP_VALIDATE(!options.suggest || subject.config.ep_size == 1,
+              "--suggest goes over dp_replicate, fsdp and tp: leave ep out of --layout {}",
+              options.layout);
   if (!options.dtype.empty()) subject.dtype = options.dtype;
   SP_VALIDATE(kDtypes.contains(subject.dtype),
               "the model is of type {}, which is not known: give --dtype", subject.dtype);

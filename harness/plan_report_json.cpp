@@ -40,7 +40,8 @@ Json to_json(const TrafficReport& report) {
                {"length", report.batch.length},
                {"rank", report.rank},
                {"sums", Json::array()},
-               {"unknown", report.traffic.unknown}};
+               {"unknown", report.traffic.unknown},
+               {"balanced", report.traffic.balanced}};
   for (const TrafficSum& sum : sums_of(report.traffic.records))
     json["sums"].push_back({{"axis", sum.axis},
                             {"operation", sum.operation},

@@ -1,5 +1,7 @@
 #include <algorithm>
 
+#include "analysis/elements.h"
+#include "analysis/fold.h"
 #include "base/check.h"
 #include "harness/plan_report.h"
 
@@ -43,14 +45,30 @@ std::string shown_count(int64_t count) {
   return text;
 }
 
-// "rank 13 (fsdp 3, tp 1)"
+// "rank 13 (fsdp 3, tp 1)"; with ep, "(fsdp 3, tp 1, ep 1)"
 std::string shown_rank(const MeshShape& mesh, int64_t rank) {
   std::vector<std::string> places;
-  for (const MeshAxis& axis : mesh.axes())
-    if (axis.size > 1)
-      places.push_back(fmt::format("{} {}", axis.name, mesh.coordinate(rank, axis.name)));
+  for (const char* axis : {"dp_replicate", "fsdp", "tp", "ep"})
+    if (mesh.size(axis) > 1)
+      places.push_back(fmt::format("{} {}", axis, mesh.coordinate(rank, axis)));
   return places.empty() ? fmt::format("rank {}", rank)
                         : fmt::format("rank {} ({})", rank, fmt::join(places, ", "));
+}
+
+// Values like 'model.layers.0.mlp "output"', those of alike layers as one.
+std::vector<std::string> folded_values(const std::vector<std::string>& values) {
+  std::vector<std::pair<std::string, std::string>> order;  // pattern of the path, the rest
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> paths;
+  for (const std::string& value : values) {
+    const size_t space = std::min(value.find(' '), value.size());
+    const std::string path = value.substr(0, space);
+    const std::pair key(starred(path).pattern, value.substr(space));
+    if (!paths.contains(key)) order.push_back(key);
+    paths[key].push_back(path);
+  }
+  std::vector<std::string> lines;
+  for (const auto& key : order) lines.push_back(folded(paths.at(key)) + key.second);
+  return lines;
 }
 
 // Errors a paragraph each; notes a line each, where the plan can be used at all.
@@ -99,6 +117,19 @@ void print_parameters(const PlanReport& report, std::ostream& out) {
     out << "  tp S(0): cut over the ranks of axis tp along dim 0, the outputs of a Linear (1: its "
            "inputs);\n  fsdp S(0): what is left is cut over axis fsdp; whole: every rank has "
            "all of it.\n";
+  const auto shows = [&](const std::string& axis) {
+    return std::any_of(report.parameters.begin(), report.parameters.end(),
+                       [&](const ParameterRow& row) {
+                         return row.placement.starts_with(axis) ||
+                                row.placement.find(", " + axis) != std::string::npos;
+                       });
+  };
+  if (shows("ep "))
+    out << "  ep S(0): whole experts, dealt over the ranks of axis ep, which is tp and the inner "
+           "part of fsdp.\n";
+  if (shows("efsdp "))
+    out << "  efsdp S(0): what is left of experts is cut over efsdp, the part of fsdp that ep "
+           "leaves.\n";
 }
 
 void print_totals(const PlanReport& report, std::ostream& out) {
@@ -120,6 +151,16 @@ void print_totals(const PlanReport& report, std::ostream& out) {
   table.print(out);
 }
 
+// The communicator of a record as layouts name it: "fsdp" for "efsdp*ep_fsdp", "fsdp/ep" where both
+// are the same ranks.
+std::string shown_axis(const MeshShape& mesh, const std::string& communicator) {
+  std::vector<std::string> names;
+  for (const char* axis : {"fsdp", "ep"})
+    if (mesh.size(axis) > 1 && communicator_name(mesh, axis) == communicator)
+      names.emplace_back(axis);
+  return names.empty() ? communicator : fmt::format("{}", fmt::join(names, "/"));
+}
+
 void print_traffic(const TrafficReport& report, const MeshShape& mesh, std::ostream& out) {
   out << fmt::format(
       "\nWhat one forward and backward send: {} row{} of {} tokens on each data rank, {}\n",
@@ -132,12 +173,15 @@ void print_traffic(const TrafficReport& report, const MeshShape& mesh, std::ostr
     Table table(2);
     table.row({"axis", "operation", "ranks", "calls", "bytes handed in", "bytes sent"});
     for (const TrafficSum& sum : sums)
-      table.row({sum.axis, sum.operation, std::to_string(sum.ranks), std::to_string(sum.calls),
-                 shown_bytes(sum.bytes), shown_bytes(sum.sent)});
+      table.row({shown_axis(mesh, sum.axis), sum.operation, std::to_string(sum.ranks),
+                 std::to_string(sum.calls), shown_bytes(sum.bytes), shown_bytes(sum.sent)});
     table.row({"all", "", "", "", "", shown_bytes(total_sent(report.traffic.records))});
     table.print(out);
   }
-  for (const std::string& value : report.traffic.unknown)
+  if (!report.traffic.balanced.empty())
+    out << "  What experts send depends on the routing: counted as if every expert had as many "
+           "tokens.\n";
+  for (const std::string& value : folded_values(report.traffic.unknown))
     out << "  not counted, its width is not known: " << value << '\n';
 }
 

@@ -139,6 +139,23 @@ class Estimate {
   std::map<std::pair<std::string, std::string>, std::vector<Edge>> seen_;
 };
 
+// Width of a head on a dim of a child's weight; `names`: the first of them that is there.
+int64_t head_width(const Module& module, const std::vector<std::string>& names, int64_t dim) {
+  for (const auto& [name, child] : module.children()) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) continue;
+    for (const auto& [local, parameter] : child->parameters())
+      if (local == "weight") return parameter->cut(dim).sections.at(0).unit;
+  }
+  SP_EXPECT(false, "{}: it has no child {}", module.path(), fmt::join(names, " or "));
+}
+
+// Keys and values of the local heads, which are those that kv_b_proj gives.
+int64_t latent_cache(const Module& module, const LocalValues& local) {
+  const int64_t given = local.output(join_name(module.path(), "kv_b_proj"), "output");
+  return given / head_width(module, {"kv_b_proj"}, 0) *
+         (head_width(module, {"q_proj", "q_b_proj"}, 0) + head_width(module, {"o_proj"}, 1));
+}
+
 }  // namespace
 
 int64_t Activations::total_saved() const {
@@ -157,6 +174,7 @@ int64_t cache_bytes(Module& model, const ResolvedPlan& plan, const BatchShape& b
   const LocalValues local(model, plan, batch, rank);
   int64_t elements = 0;
   for (const Module* module : model.modules()) {
+    if (module->type() == "LatentAttention") elements += latent_cache(*module, local);
     if (module->type() != "Attention") continue;
     for (const auto& [name, child] : module->children()) {
       if (name == "k_proj") elements += 2 * local.output(child->path(), "output");

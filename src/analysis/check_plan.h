@@ -17,7 +17,7 @@ struct PlanChecks {
 struct CheckedPlan {
   ResolvedPlan plan;  // rules at fault are left out
   // Those of plan.findings ("unmatched", "matched-twice", "unknown-style", "misfit", "tied",
-  // "edges") and "uncovered", "cut", "copies", "no-effect"; errors first, layers folded.
+  // "edges") and "uncovered", "cut", "copies", "no-effect", "ep"; errors first, layers folded.
   Findings findings;
 };
 

@@ -15,6 +15,15 @@ int64_t elements_of(const Parameter& parameter) {
                          std::multiplies<>());
 }
 
+// Canonical names of the parameters of experts.
+std::set<std::string> names_of_experts(Module& model) {
+  std::set<std::string> names;
+  for (const Module* module : model.modules())
+    if (module->type() == "Experts")
+      for (const auto& [local, parameter] : module->parameters()) names.insert(parameter->name());
+  return names;
+}
+
 }  // namespace
 
 Coverage coverage_of(Module& model, const ResolvedPlan& plan) {
@@ -52,21 +61,25 @@ Coverage coverage_of(Module& model, const ResolvedPlan& plan) {
 
 Findings uncovered(Module& model, const ResolvedPlan& plan, double share) {
   Findings findings;
-  const int64_t ranks = plan.mesh.size("tp") * plan.mesh.size("ep");
-  if (ranks == 1) return findings;
+  const bool cut = plan.mesh.size("tp") > 1;
+  if (!cut && plan.mesh.size("ep") == 1) return findings;
+  const std::set<std::string> experts = names_of_experts(model);
   const Coverage coverage = coverage_of(model, plan);
   for (const Uncovered& hole : coverage.holes) {
     const double part = static_cast<double>(hole.elements) / static_cast<double>(coverage.elements);
     if (part < share) break;
+    // The ep axis alone is for experts.
+    if (!cut && !experts.contains(hole.names.front())) continue;
     findings.push_back(
         {.severity = Finding::Severity::kNote,
          .check = "uncovered",
          .rule = {},
          .subject = hole.names.front(),
-         .message = fmt::format("no rule covers {} ({}{}, {:.1f} % of the model's elements): every "
-                                "rank holds and computes all of it",
-                                folded(hole.names), fmt::join(hole.shape, "x"),
-                                hole.names.size() > 1 ? " each" : "", 100.0 * part)});
+         .message =
+             fmt::format("no rule covers {} ({}{}, {:.1f} % of the model's elements): every "
+                         "rank of the {} axis holds and computes all of it",
+                         folded(hole.names), fmt::join(hole.shape, "x"),
+                         hole.names.size() > 1 ? " each" : "", 100.0 * part, cut ? "tp" : "ep")});
   }
   return findings;
 }

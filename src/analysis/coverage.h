@@ -20,8 +20,8 @@ struct Coverage {
 // it.
 Coverage coverage_of(Module& model, const ResolvedPlan& plan);
 
-// A note "uncovered" for every hole with at least `share` of the model's elements; none without a
-// tp or an ep axis.
+// A note "uncovered" for every hole with at least `share` of the model's elements: with a tp axis;
+// with an ep axis alone for experts only.
 Findings uncovered(Module& model, const ResolvedPlan& plan, double share);
 
 }  // namespace shardproof

@@ -112,6 +112,18 @@ class Builder {
     const std::string module = parts.size() > 1 ? parts[parts.size() - 2] : "";
     const auto dims = static_cast<int64_t>(cuts.size());
     if (dims == 0) return cuts;
+    const int64_t heads = dump_.heads, keys = dump_.key_value_heads, width = dump_.head_dim;
+    const bool grouped = heads > 0 && keys > 0 && width > 0 && heads % keys == 0;
+    const auto query_cut = [&] {
+      return Cut::units(heads * width, heads / keys * width, Spread::kShare, width);
+    };
+    const auto key_cut = [&] { return Cut::units(keys * width, width, Spread::kCopies); };
+    if (grouped && module.find("qkv") != std::string::npos &&
+        parameter.shape[0] == (heads + 2 * keys) * width) {
+      const Section key = key_cut().sections.front();
+      cuts[0] = {{query_cut().sections.front(), key, key}};
+      return cuts;
+    }
     if (matches(packed_, path) || matches(packed_, parameter.name)) {
       for (int64_t dim = std::max<int64_t>(dims - 2, 0); dim < dims; ++dim) {
         const int64_t size = parameter.shape[dim];
@@ -119,13 +131,12 @@ class Builder {
       }
       return cuts;
     }
-    const int64_t heads = dump_.heads, keys = dump_.key_value_heads, width = dump_.head_dim;
-    if (heads <= 0 || keys <= 0 || width <= 0 || heads % keys != 0) return cuts;
-    const Cut query = Cut::units(heads * width, heads / keys * width, Spread::kShare, width);
+    if (!grouped) return cuts;
+    const Cut query = query_cut();
     if (module == "q_proj" && parameter.shape[0] == heads * width) cuts[0] = query;
     if (module == "o_proj" && dims == 2 && parameter.shape[1] == heads * width) cuts[1] = query;
     if ((module == "k_proj" || module == "v_proj") && parameter.shape[0] == keys * width)
-      cuts[0] = Cut::units(keys * width, width, Spread::kCopies);
+      cuts[0] = key_cut();
     return cuts;
   }
 

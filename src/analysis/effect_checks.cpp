@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "parallel/style.h"
 
 namespace shardproof {
 namespace {
@@ -63,11 +64,28 @@ const PlanRule* find(const Plan& plan, const std::string& pattern) {
   return hit == plan.end() ? nullptr : &*hit;
 }
 
+// By any of its names; FSDP's styles are not in the registry.
+bool same_style(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  const Style* style = shipped_styles().find(a);
+  return style != nullptr && style == shipped_styles().find(b);
+}
+
+Finding as_note(Finding finding) {
+  finding.severity = Finding::Severity::kNote;
+  return finding;
+}
+
 class Checker {
  public:
   Checker(Module& model, const ResolvedPlan& plan, const DistributedConfig& config,
           const ModelPlans& plans)
-      : model_(model), plan_(plan), config_(config), plans_(plans) {}
+      : model_(model), plan_(plan), config_(config), plans_(plans) {
+    if (plan.mesh.size("ep") == 1) return;
+    expert_rules_ = plans.ep;
+    if (config.ep_plan)
+      expert_rules_ = config.ep_plan->empty() ? Plan{} : merged(plans.ep, *config.ep_plan);
+  }
 
   Findings run() {
     const int64_t tp = plan_.mesh.size("tp");
@@ -76,24 +94,63 @@ class Checker {
       given(&DistributedConfig::tp_plan, plans_.tp, "tp_plan");
       // An ep plan takes rules of the tp plan over.
       if (ep == 1) shipped(&ModelPlans::tp, config_.tp_plan);
-      if (config_.enable_sequence_parallel)
-        given(&DistributedConfig::sp_plan, plans_.sp, "sp_plan");
-    } else if (config_.tp_plan && !config_.tp_plan->empty()) {
-      findings_.push_back(
-          {.severity = Finding::Severity::kNote,
-           .check = "no-effect",
-           .rule = config_.tp_plan->front(),
-           .subject = "",
-           .message = fmt::format("the {} rules of the tp_plan ({}) do nothing here: the layout "
-                                  "has no tp axis",
-                                  config_.tp_plan->size(), config_.tp_plan->front().origin)});
+    } else {
+      idle(config_.tp_plan, "tp_plan", "the layout has no tp axis");
     }
-    if (ep > 1) given(&DistributedConfig::ep_plan, plans_.ep, "ep_plan");
+    if (tp > 1 && config_.enable_sequence_parallel) {
+      given(&DistributedConfig::sp_plan, plans_.sp, "sp_plan");
+    } else {
+      idle(config_.sp_plan, "sp_plan",
+           tp > 1 ? "sequence parallel is off" : "the layout has no tp axis");
+    }
+    if (ep > 1) {
+      given(&DistributedConfig::ep_plan, plans_.ep, "ep_plan");
+      experts(ep);
+    } else {
+      idle(config_.ep_plan, "ep_plan", "the layout has no ep axis");
+    }
     given(&DistributedConfig::fsdp_plan, plans_.fsdp, "fsdp_plan");
     return std::move(findings_);
   }
 
  private:
+  // One note for all rules of a plan that is not asked for anything.
+  void idle(const std::optional<Plan>& rules, const std::string& name, const std::string& why) {
+    if (!rules || rules->empty()) return;
+    const std::string& origin = rules->front().origin;
+    findings_.push_back(
+        {.severity = Finding::Severity::kNote,
+         .check = "no-effect",
+         .rule = rules->front(),
+         .subject = "",
+         .message = fmt::format("the {} rules of the {}{} do nothing here: {}", rules->size(), name,
+                                origin.empty() ? "" : fmt::format(" ({})", origin), why)});
+  }
+
+  // An ep axis that nothing lies on.
+  void experts(int64_t ranks) {
+    const bool used =
+        std::any_of(plan_.parameters.begin(), plan_.parameters.end(),
+                    [](const ResolvedParameter& parameter) { return parameter.axis == "ep"; });
+    if (used || has_errors(plan_.findings)) return;
+    findings_.push_back(
+        {.severity = Finding::Severity::kError,
+         .check = "ep",
+         .rule = {},
+         .subject = "",
+         .message = fmt::format("ep_size is {}, but no rule of an ep_plan holds for this model: "
+                                "leave ep out of the layout, or give rules for its experts",
+                                ranks)});
+  }
+
+  // The rule of expert parallelism that stands in for one of tensor parallelism.
+  const PlanRule* replaced_by(const PlanRule& rule) const {
+    for (const PlanRule& expert : expert_rules_)
+      if (rule.pattern == expert.pattern || rule.pattern.starts_with(expert.pattern + "."))
+        return &expert;
+    return nullptr;
+  }
+
   bool is_found_already(const PlanRule& rule) const {
     return std::any_of(plan_.findings.begin(), plan_.findings.end(), [&](const Finding& finding) {
       return finding.rule == rule && finding.check != "edges";
@@ -109,6 +166,14 @@ class Checker {
       if (rule.origin.empty()) rule.origin = name;
       if (is_found_already(rule)) continue;
       const PlanRule* own = find(model_rules, rule.pattern);
+      if (const PlanRule* expert =
+              name == "ep_plan" || name == "fsdp_plan" ? nullptr : replaced_by(rule)) {
+        findings_.push_back(as_note(
+            about_rule("no-effect", rule, "",
+                       fmt::format("does nothing with ep, which puts another in its place: {}",
+                                   named(*expert)))));
+        continue;
+      }
       if (rule.style.empty() && own == nullptr) {
         findings_.push_back(about_rule(
             "no-effect", rule, "", "takes away a rule that the model's own plan does not have"));
@@ -119,11 +184,15 @@ class Checker {
       // An empty plan would mean no rule at all.
       if ((reduced.*field)->empty()) (reduced.*field).reset();
       if (!same_effect(plan_, resolve_with_findings(model_, plan_.mesh, reduced, plans_))) continue;
-      findings_.push_back(about_rule(
+      Finding finding = about_rule(
           "no-effect", rule, "",
           own != nullptr
               ? fmt::format("changes nothing: the model's own rule for it is \"{}\"", own->style)
-              : "changes nothing: without it each module and parameter would lie as it does"));
+              : "changes nothing: without it each module and parameter would lie as it does");
+      // Said once more, as plans that are written for several models do.
+      if (own != nullptr && same_style(own->style, rule.style))
+        finding = as_note(std::move(finding));
+      findings_.push_back(std::move(finding));
     }
   }
 
@@ -148,6 +217,7 @@ class Checker {
   const ResolvedPlan& plan_;
   const DistributedConfig& config_;
   const ModelPlans& plans_;
+  Plan expert_rules_;  // none without an ep axis
   Findings findings_;
 };
 

@@ -73,4 +73,10 @@ std::string recorded_name(Operation operation) {
   }
 }
 
+std::string communicator_name(const MeshShape& mesh, const std::string& axis) {
+  if (!mesh.has(axis)) return axis;
+  const std::vector<std::string> joined = mesh.joined({axis});
+  return joined.empty() ? axis : fmt::format("{}", fmt::join(joined, "*"));
+}
+
 }  // namespace shardproof

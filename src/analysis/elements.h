@@ -17,6 +17,10 @@ int64_t elements_handed_in(const std::vector<int64_t>& shape, Placement from, Pl
 // The operation's name in a Record: "all_reduce", "all_to_all", ...
 std::string recorded_name(Operation operation);
 
+// What DeviceMesh calls the communicator of an axis: a derived one by its parts. Another name
+// ("world", "tp/2") is itself.
+std::string communicator_name(const MeshShape& mesh, const std::string& axis);
+
 // Elements of the part that a coordinate holds.
 int64_t elements_held(const std::vector<int64_t>& shape, Placement placement, int64_t axis_size,
                       int64_t coordinate);

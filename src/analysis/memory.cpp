@@ -1,6 +1,7 @@
 #include "analysis/memory.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "base/check.h"
@@ -12,6 +13,7 @@ namespace {
 struct UnitSize {
   std::string path;
   bool freed = true;      // after forward
+  bool sharded = false;   // its axis has several ranks
   int64_t whole = 0;      // its views
   int64_t gradients = 0;  // laid out as the shards
   int64_t full = 0;       // gradients of its views
@@ -32,25 +34,29 @@ class Meter {
  public:
   Meter(Module& model, const ResolvedPlan& plan, int64_t rank, const MemoryOptions& options)
       : model_(model), plan_(plan), rank_(rank), options_(options), sizes_(options.sizes) {
-    std::unordered_map<std::string, const ResolvedUnit*> units;
-    for (const ResolvedUnit& unit : plan.units) units[unit.path] = &unit;
-    std::unordered_map<std::string, size_t> index;
+    std::unordered_map<std::string, std::vector<const ResolvedUnit*>> units;
+    for (const ResolvedUnit& unit : plan.units) units[unit.path].push_back(&unit);
+    std::map<std::pair<std::string, std::string>, size_t> index;  // by path, axis
     for (const Module* module : model.modules()) {
-      const auto unit = units.find(module->path());
-      if (unit == units.end()) continue;
-      index[module->path()] = units_.size();
-      units_.push_back({.path = module->path(), .freed = unit->second->free_after_forward});
+      const auto here = units.find(module->path());
+      if (here == units.end()) continue;
+      for (const ResolvedUnit* unit : here->second) {
+        index[{unit->path, unit->data_axis}] = units_.size();
+        units_.push_back({.path = unit->path,
+                          .freed = unit->free_after_forward,
+                          .sharded = plan.mesh.size(unit->data_axis) > 1});
+      }
     }
     std::unordered_map<std::string, bool> trained;
     for (const ParamPtr& parameter : model.all_parameters())
       trained[parameter->name()] = parameter->requires_grad;
     size_t at = 0;
     for (const ParameterState& state : parameters_on(model, plan, rank, sizes_)) {
-      UnitSize& unit = units_.at(index.at(state.unit));
-      parameters_ += state.bytes;
       const ResolvedParameter& resolved = plan.parameters.at(at++);
+      UnitSize& unit = units_.at(index.at({state.unit, resolved.data_axis()}));
+      parameters_ += state.bytes;
       // A view of zeros, where it could otherwise be the shard itself.
-      if (!sharded() && resolved.edge.masks(plan.mesh.coordinate(rank, resolved.axis)))
+      if (!unit.sharded && resolved.edge.masks(plan.mesh.coordinate(rank, resolved.axis)))
         masked_ += state.view_elements * sizes_.parameter;
       largest_ = std::max(largest_, state.elements);
       unit.whole += state.view_elements * sizes_.parameter;
@@ -78,8 +84,16 @@ class Meter {
   }
 
  private:
-  bool sharded() const { return plan_.mesh.size("fsdp") > 1; }
   bool replicated() const { return plan_.mesh.size("dp_replicate") > 1; }
+
+  // Views that are there while the module at this path computes: with experts on ranks of their own
+  // of two units.
+  int64_t whole_at(const std::string& path) const {
+    int64_t bytes = 0;
+    for (const UnitSize& unit : units_)
+      if (unit.path == path && unit.sharded) bytes += unit.whole;
+    return bytes;
+  }
 
   // Adds what modules save to the innermost unit around each.
   Activations spread_activations(const BatchShape& batch) {
@@ -98,14 +112,18 @@ class Meter {
   void generate(MemoryUse& use) {
     const Activations activations = spread_activations(options_.generate);
     use.cache = cache_bytes(model_, plan_, options_.generate, rank_, sizes_);
-    int64_t layer = 0;
+    int64_t layer = 0, gathered = 0;
     for (const UnitSize& unit : units_) {
       layer = std::max(layer, unit.saved);
-      if (!sharded()) continue;
-      if (unit.path.empty()) use.gathered += unit.whole;  // all the time of a forward
-      use.buffers = std::max(use.buffers, unit.path.empty() ? 0 : unit.whole);
+      if (!unit.sharded) continue;
+      if (unit.path.empty()) {
+        use.gathered += unit.whole;  // all the time of a forward
+      } else {
+        use.buffers = std::max(use.buffers, unit.whole);
+        gathered = std::max(gathered, whole_at(unit.path));
+      }
     }
-    use.gathered += use.buffers;
+    use.gathered += gathered;
     use.activations = layer + activations.logits;
   }
 
@@ -116,7 +134,7 @@ class Meter {
     now.activations = activations.logits + activations.loss_work + activations.total_saved();
     for (const UnitSize& unit : units_) {
       use.gradients += unit.gradients;
-      if (sharded() && (!unit.freed || unit.path.empty())) now.gathered += unit.whole;
+      if (unit.sharded && (!unit.freed || unit.path.empty())) now.gathered += unit.whole;
     }
     all.activations = now.activations;
     const auto look = [&](const Moment& moment) {
@@ -130,8 +148,8 @@ class Meter {
     for (size_t i = units_.size(); i-- > 0;) {
       const UnitSize& unit = units_[i];
       Moment during = now;
-      if (sharded()) {
-        if (unit.freed && !unit.path.empty()) during.gathered += unit.whole;
+      if (unit.sharded) {
+        if (unit.freed && !unit.path.empty()) during.gathered += whole_at(unit.path);
         during.buffers = unit.full + unit.gradients;
       } else {
         during.gradients += unit.full;
@@ -140,7 +158,7 @@ class Meter {
       look(during);
       now.gradients += unit.gradients;
       now.activations -= unit.saved;
-      if (sharded() && (!unit.freed || unit.path.empty())) now.gathered -= unit.whole;
+      if (unit.sharded && (!unit.freed || unit.path.empty())) now.gathered -= unit.whole;
     }
     // The norm of the largest gradient in float64, and AdamW's denominator.
     now.buffers = largest_ * std::max<int64_t>(sizes_.moment, sizes_.gradient == 8 ? 8 : 16);
@@ -184,8 +202,20 @@ MemoryUse memory_of(Module& model, const ResolvedPlan& plan, Phase phase, int64_
 
 MemoryUse memory_of_fullest(Module& model, const ResolvedPlan& plan, Phase phase,
                             const MemoryOptions& options) {
-  // Every rule of cutting deals remainders to the low coordinates of its axis.
-  return memory_of(model, plan, phase, 0, options);
+  MemoryUse fullest = memory_of(model, plan, phase, 0, options);
+  const bool masks = std::any_of(
+      plan.parameters.begin(), plan.parameters.end(),
+      [](const ResolvedParameter& parameter) { return parameter.edge.masks(/*coordinate=*/1); });
+  if (!masks) return fullest;
+  for (size_t i = 0; i < plan.mesh.axes().size(); ++i) {
+    const auto& [name, size] = plan.mesh.axes()[i];
+    if (size == 1 || (name != "tp" && name != "ep_fsdp")) continue;
+    std::vector<int64_t> coordinates(plan.mesh.axes().size(), 0);
+    coordinates[i] = 1;
+    MemoryUse use = memory_of(model, plan, phase, plan.mesh.rank(coordinates), options);
+    if (use.total() > fullest.total()) fullest = use;
+  }
+  return fullest;
 }
 
 }  // namespace shardproof

@@ -46,7 +46,9 @@ struct MemoryUse {
 MemoryUse memory_of(Module& model, const ResolvedPlan& plan, Phase phase, int64_t rank,
                     const MemoryOptions& options = {});
 
-// The largest over all ranks of plan.mesh: rank 0, since every remainder goes to low coordinates.
+// The largest over all ranks of plan.mesh. Every remainder goes to low coordinates, so that this is
+// rank 0, but for what only others hold: views of zeros (biases that rank 0 adds). The first of
+// those is looked at too.
 MemoryUse memory_of_fullest(Module& model, const ResolvedPlan& plan, Phase phase,
                             const MemoryOptions& options = {});
 

@@ -128,6 +128,25 @@ TEST(ModelDump, HeadsFewerThanRanksAreCopies) {
             (std::vector<int64_t>{3, 10}));
 }
 
+// 4 query and 2 key/value heads of 3 in one weight: each section is cut on its own.
+TEST(ModelDump, PackedQueriesKeysAndValuesAreThreeSections) {
+  std::string text = dump_text();
+  const auto replace = [&](const std::string& from, const std::string& to) {
+    for (size_t at = text.find(from); at != text.npos; at = text.find(from, at + to.size()))
+      text.replace(at, from.size(), to);
+  };
+  replace("q_proj", "qkv_proj");
+  replace(R"(qkv_proj.weight", "shape": [12, 10])", R"(qkv_proj.weight", "shape": [24, 10])");
+  replace(R"(qkv_proj": "colwise")", R"(qkv_proj": "packed_colwise")");
+  ModelFromDump built{parse_dump(text, "toy.json"), config_from_layout("tp=4"), nullptr};
+  built.model = model_from_dump(built.dump, built.config);
+  const CheckedPlan checked = check(built);
+  EXPECT_FALSE(has_errors(checked.findings));
+  // One query head of 4, one copy of a key head and of a value head.
+  EXPECT_EQ(local_shape_of(built, checked.plan, "model.layers.1.self_attn.qkv_proj.weight", 3),
+            (std::vector<int64_t>{9, 10}));
+}
+
 TEST(ModelDump, ARuleOfItsPlanThatMatchesNothingIsANote) {
   const CheckedPlan checked = check(build(config_from_layout("tp=2")));
   std::vector<std::string> unmatched;

@@ -79,7 +79,8 @@ std::vector<int64_t> different_ranks(const std::vector<Class>& classes, const Me
   std::set<std::string> cut;
   for (const Class& c : classes)
     for (const auto& [axis, placement] : c.placements)
-      if (placement.is_shard()) cut.insert(axis);
+      if (placement.is_shard())
+        for (const std::string& part : mesh.parts(axis)) cut.insert(part);
   std::vector<int64_t> ranks = {0};
   for (size_t i = 0; i < mesh.axes().size(); ++i) {
     if (!cut.contains(mesh.axes()[i].name)) continue;

@@ -13,7 +13,7 @@
 
 namespace shardproof::testing {
 
-// None where SHARDPROOF_SOURCE_DIR is not set.
+// None where SHARDPROOF_SOURCE_DIR is not set: each test program has a test that fails then.
 inline std::vector<std::string> fixture_directories() {
   std::vector<std::string> found;
   const char* root = std::getenv("SHARDPROOF_SOURCE_DIR");

@@ -35,6 +35,7 @@ class Predictor {
     if (const auto rule = ruled_.find(module.path()); rule != ruled_.end()) {
       for (const ResolvedPort& port : rule->second->inputs) input(*rule->second, port, parent);
       for (const ResolvedPort& port : rule->second->outputs) output(*rule->second, port);
+      if (rule->second->dispatches) dispatch(module);
     }
     for (const auto& [name, child] : module.children()) visit(*child, module.path());
   }
@@ -78,8 +79,46 @@ class Predictor {
     const int64_t size = plan_.mesh.size(port.axis);
     const Operation operation = plan_conversion(from, to, size);
     if (!communicates(operation)) return;
-    add(recorded_name(operation), port.axis, size, {path, port.name, phase}, options_.dtype,
+    const bool integer = values_.is_integer(path, port.name, true);
+    add(recorded_name(operation), port.axis, size, {path, port.name, phase},
+        integer ? at::kLong : options_.dtype,
         elements_handed_in(shape, from, to, size, plan_.mesh.coordinate(rank_, port.axis)));
+  }
+
+  // Of parallel/all_to_all_dispatcher.h: what a rank sends of its own tokens is known, what it
+  // sends back depends on the routing.
+  void dispatch(const Module& module) {
+    const auto top_k = values_.width(module.path(), "top_k_index", true);
+    const auto hidden = values_.width(module.path(), "hidden_states", true);
+    const Parameter* stacked = nullptr;
+    for (const auto& [name, parameter] : module.parameters())
+      if (plan_.parameter(parameter->name()).axis == "ep") stacked = parameter.get();
+    if (!top_k || !hidden || stacked == nullptr) {
+      traffic_.unknown.push_back(fmt::format("{} \"rows\"", module.path()));
+      return;
+    }
+    const MeshShape& mesh = plan_.mesh;
+    const int64_t ranks = mesh.size("ep");
+    const int64_t experts = stacked->shape()[0];
+    const int64_t own =
+        total_size(cut_intervals(stacked->cut(0), experts, ranks, mesh.coordinate(rank_, "ep")));
+    const int64_t tokens =
+        batch_.batch *
+        total_size(cut_intervals({}, batch_.length, mesh.size("tp"), mesh.coordinate(rank_, "tp")));
+    const int64_t routes = tokens * *top_k;
+    const int64_t of_all = batch_.tokens() * *top_k * (ranks / mesh.size("tp"));
+    const int64_t arriving = of_all * own / experts;
+    const auto send = [&](const char* value, const char* phase, at::ScalarType type, int64_t rows,
+                          int64_t width) {
+      add("all_to_all", "ep", ranks, {module.path(), value, phase}, type, rows * width);
+    };
+    send("counts", "forward", at::kLong, experts, 1);
+    send("rows", "forward", options_.dtype, routes, *hidden);
+    send("results", "forward", options_.dtype, arriving, *hidden);
+    send("results", "backward", options_.dtype, routes, *hidden);
+    send("rows", "backward", options_.dtype, arriving, *hidden);
+    traffic_.balanced.push_back(fmt::format("{} \"results\"", module.path()));
+    traffic_.balanced.push_back(fmt::format("{} \"rows\"", module.path()));
   }
 
   // Of parallel/loss.h, where the logits are cut by vocabulary.
@@ -94,9 +133,7 @@ class Predictor {
 
   // Of train/trainer.h.
   void train_step() {
-    std::vector<std::string> data;
-    for (const char* axis : {"dp_replicate", "fsdp"})
-      if (plan_.mesh.size(axis) > 1) data.push_back(axis);
+    const std::vector<std::string> data = plan_.mesh.joined({"dp_replicate", "fsdp"});
     const int64_t data_size = plan_.mesh.size(data);
     if (data_size > 1) {
       const std::string name = fmt::format("{}", fmt::join(data, "*"));
@@ -111,7 +148,7 @@ class Predictor {
   void add(std::string operation, const std::string& axis, int64_t ranks, const Site& site,
            at::ScalarType dtype, int64_t elements) {
     traffic_.records.push_back({.operation = std::move(operation),
-                                .axis = axis,
+                                .axis = communicator_name(plan_.mesh, axis),
                                 .module = site.module,
                                 .value = site.value,
                                 .phase = site.phase,

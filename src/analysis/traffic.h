@@ -32,6 +32,9 @@ struct Traffic {
   // Values that are converted though no module states their width: "model.layers.0.mlp \"output\"".
   // Their records are missing.
   std::vector<std::string> unknown;
+  // Values whose records depend on the routing: those of experts that are sent their tokens. Here
+  // every expert gets as many as any other.
+  std::vector<std::string> balanced;
 };
 
 Traffic traffic_of(Module& model, const ResolvedPlan& plan, const BatchShape& batch, int64_t rank,

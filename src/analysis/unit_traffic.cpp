@@ -46,10 +46,11 @@ class Units {
       kept += item.state.elements;
       if (item.trained) trained.push_back(&item);
     }
-    if (size("fsdp") > 1) {
-      send("all_gather", "fsdp", size("fsdp"), {unit.path, "parameters", "forward"}, kept);
+    const std::string& data = unit.data_axis;
+    if (size(data) > 1) {
+      send("all_gather", data, size(data), {unit.path, "parameters", "forward"}, kept);
       if (unit.free_after_forward)
-        send("all_gather", "fsdp", size("fsdp"), {unit.path, "parameters", "backward"}, kept);
+        send("all_gather", data, size(data), {unit.path, "parameters", "backward"}, kept);
     }
     if (!trained.empty()) reduce(unit, trained);
   }
@@ -86,7 +87,8 @@ class Units {
       }
       sum->second += item->state.elements;
     }
-    if (size("fsdp") > 1) send("reduce_scatter", "fsdp", size("fsdp"), gradients, whole);
+    const std::string& data = unit.data_axis;
+    if (size(data) > 1) send("reduce_scatter", data, size(data), gradients, whole);
     if (size("dp_replicate") > 1)
       send("all_reduce", "dp_replicate", size("dp_replicate"), gradients, kept);
     for (size_t i = 0; i < sums.size(); ++i)
@@ -98,7 +100,7 @@ class Units {
   void send(const char* operation, const std::string& axis, int64_t ranks, const Site& site,
             int64_t elements) {
     records_.push_back({.operation = operation,
-                        .axis = axis,
+                        .axis = communicator_name(plan_.mesh, axis),
                         .module = site.module,
                         .value = site.value,
                         .phase = site.phase,

@@ -46,7 +46,7 @@ Values::Values(Module& model) {
       const bool unstated = !leaf && module->links().empty();
       const bool begins = input ? !nodes_[node].linked && module != &model
                                 : (leaf || unstated) && is_trained(*module);
-      if (begins && !nodes_[node].has_grad) {
+      if (begins && !port.integer && !nodes_[node].has_grad) {
         nodes_[node].has_grad = true;
         spread_grad(node);
       }
@@ -72,6 +72,8 @@ void Values::take_in(const Module& module) {
   const Signature& signature = module.signature();
   const auto port = [&](const Port& port, bool input) {
     const size_t node = index({module.path(), port.name, input});
+    nodes_[node].width = port.width;
+    nodes_[node].integer = port.integer;
     if (const ParamPtr followed = module.parameter(port.parameter)) {
       nodes_[node].width = followed->shape().at(port.parameter_dim);
       for (const Section& section : followed->cut(port.parameter_dim).sections)
@@ -137,7 +139,7 @@ void Values::spread_grad(size_t from) {
     const size_t node = next.back();
     next.pop_back();
     for (const size_t other : nodes_[node].to) {
-      if (nodes_[other].has_grad) continue;
+      if (nodes_[other].has_grad || nodes_[other].integer) continue;
       nodes_[other].has_grad = true;
       next.push_back(other);
     }
@@ -154,6 +156,11 @@ std::optional<int64_t> Values::width(const std::string& path, const std::string&
 bool Values::has_grad(const std::string& path, const std::string& port, bool input) const {
   const Known* known = find(path, port, input);
   return known != nullptr && known->has_grad;
+}
+
+bool Values::is_integer(const std::string& path, const std::string& port, bool input) const {
+  const Known* known = find(path, port, input);
+  return known != nullptr && known->integer;
 }
 
 std::string Values::source(const std::string& path, const std::string& port) const {

@@ -72,8 +72,6 @@ const std::vector<WrongPlan> kWrongPlans = {
      "edges", "p:2", "model.norm"},
     {"whole_module_replicated", kUntied, "tp=2", "\"model.norm\" = \"replicate\"", "no-effect",
      "p:1", "changes nothing"},
-    {"what_the_model_says_already", kUntied, "tp=2", "\"lm_head\" = \"colwise_rep\"", "no-effect",
-     "p:1", "the model's own rule for it is \"colwise_gather_output\""},
     {"nothing_taken_away", kUntied, "tp=2", "\"model.norm\" = \"\"", "no-effect", "p:1",
      "takes away a rule that the model's own plan does not have"},
     {"idle_ranks", kUntied, "tp=4", "\"model.layers.*.self_attn.k_proj\" = \"colwise\"", "cut",
@@ -140,12 +138,18 @@ INSTANTIATE_TEST_SUITE_P(All, WrongPlans, ::testing::ValuesIn(kWrongPlans),
                          [](const auto& info) { return info.param.name; });
 
 TEST(ShippedPlans, HaveNoErrorsAndNoFalseNotes) {
-  int checked = 0;
+  size_t checked = 0, expected = 0;
+  const std::vector<std::string> layouts = {"single",      "fsdp=3",  "tp=2",    "tp=3",   "tp=4",
+                                            "fsdp=2,tp=2", "tp=2+sp", "tp=3+sp", "tp=4+sp"};
+  const std::vector<std::string> expert_layouts = {"fsdp=2,ep=2", "tp=2,ep=2", "fsdp=2,tp=2,ep=4"};
   for (const std::string& directory : testing::fixture_directories()) {
     const std::string fixture = std::filesystem::path(directory).filename();
-    for (const char* layout : {"single", "fsdp=3", "tp=2", "tp=3", "tp=4", "fsdp=2,tp=2", "tp=2+sp",
-                               "tp=3+sp", "tp=4+sp"}) {
-      const LoadedModel loaded = load(fixture);
+    const LoadedModel loaded = load(fixture);
+    std::vector<std::string> own = layouts;
+    if (!loaded.family->plans.ep.empty())
+      own.insert(own.end(), expert_layouts.begin(), expert_layouts.end());
+    expected += own.size();
+    for (const std::string& layout : own) {
       const Findings findings =
           check_plan(*loaded.causal_lm.model, config_of(layout), loaded.family->plans).findings;
       EXPECT_FALSE(has_errors(findings)) << fixture << " " << layout << "\n" << shown(findings);
@@ -161,7 +165,55 @@ TEST(ShippedPlans, HaveNoErrorsAndNoFalseNotes) {
       ++checked;
     }
   }
-  EXPECT_GE(checked, 3 * 9);
+  EXPECT_EQ(checked, expected);
+  EXPECT_GE(expected, 15 * layouts.size() + 6 * expert_layouts.size());
+}
+
+TEST(CheckPlan, WhatTheModelSaysAlreadyIsANote) {
+  struct Repeated {
+    std::string layout, plan, message;
+  };
+  const std::vector<Repeated> all = {
+      {"tp=2", "\"lm_head\" = \"colwise_rep\"",
+       "changes nothing: the model's own rule for it is \"colwise_gather_output\""},
+      {"tp=2+sp", "[sp_plan]\n\"model.norm\" = \"sequence_parallel\"",
+       "the model's own rule for it is \"sequence_parallel\""},
+      {"fsdp=2", "[fsdp_plan]\n\"model.layers.*\" = \"free_full_weight\"",
+       "the model's own rule for it is \"free_full_weight\""},
+      {"tp=2", "[sp_plan]\n\"model.norm\" = \"sequence_parallel\"",
+       "the 1 rules of the sp_plan (p:2) do nothing here: sequence parallel is off"},
+      {"fsdp=2", "[ep_plan]\n\"model.norm\" = \"replicate\"",
+       "the 1 rules of the ep_plan (p:2) do nothing here: the layout has no ep axis"}};
+  for (const auto& [layout, plan, message] : all) {
+    const LoadedModel loaded = load(kUntied);
+    DistributedConfig config = config_of(layout);
+    set_plans(config, parse_plan(plan, "p", PlanFormat::kToml));
+    const Findings findings =
+        check_plan(*loaded.causal_lm.model, config, loaded.family->plans).findings;
+    EXPECT_FALSE(has_errors(findings)) << shown(findings);
+    EXPECT_THAT(shown(findings), ::testing::HasSubstr("note [no-effect] "));
+    EXPECT_THAT(shown(findings), ::testing::HasSubstr(message));
+  }
+}
+
+TEST(CheckPlan, ExpertParallel) {
+  const auto check = [](const std::string& fixture, const std::string& plan) {
+    const LoadedModel loaded = load(fixture);
+    DistributedConfig config = config_of("fsdp=2,tp=2,ep=2");
+    if (!plan.empty()) set_plans(config, parse_plan(plan, "p", PlanFormat::kToml));
+    return check_plan(*loaded.causal_lm.model, config, loaded.family->plans).findings;
+  };
+  EXPECT_THAT(shown(check(kUntied, "")),
+              ::testing::HasSubstr("error [ep] ep_size is 2, but no rule of an ep_plan holds"));
+  const Findings repeated =
+      check("mixtral_6_2",
+            "[tp_plan]\n\"model.layers.*.mlp.experts.gate_up_proj\" = \"packed_colwise\"\n"
+            "[ep_plan]\n\"model.layers.*.mlp.experts\" = \"ep_dispatch_experts\"");
+  EXPECT_FALSE(has_errors(repeated)) << shown(repeated);
+  EXPECT_THAT(shown(repeated),
+              ::testing::HasSubstr("does nothing with ep, which puts another in its place: rule "));
+  EXPECT_THAT(shown(repeated),
+              ::testing::HasSubstr("the model's own rule for it is \"ep_dispatch_experts\""));
 }
 
 TEST(CheckPlan, StrictMakesErrorsOfNotes) {
