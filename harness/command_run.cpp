@@ -56,6 +56,8 @@ std::vector<Scenario> read_scenarios(const Options& options) {
     for (const std::filesystem::path& model : scenario.models) {
       scenario.training.model.directory = model;
       check_model(scenario.training.model);
+      for (const LayoutRun& run : scenario.layouts)
+        check_plans(scenario.training.model, run.config);
     }
     scenarios.push_back(std::move(scenario));
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -53,8 +54,8 @@ struct Scenario {
   std::vector<std::string> tags;
   std::vector<std::filesystem::path> models;  // directories
   TrainingSpec training;                      // its model's directory is set for each of `models`
-  // Of every layout: what goes before the model's own tensor-parallel plan.
-  std::optional<Plan> tp_plan;
+  // Of every layout: what goes before the model's own plans, by key ("tp_plan").
+  std::map<std::string, std::optional<Plan>> plans;
   std::vector<LayoutRun> layouts;
   std::vector<Against> against = {Against::kSingle};
   // The types in which each layout's first step is judged against the float64 truth too.

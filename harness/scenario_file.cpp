@@ -34,7 +34,8 @@ class ScenarioReader {
     read_init_seed();
     read_models();
     read_against();
-    read_tp_plan();
+    for (const char* key : {"tp_plan", "sp_plan", "fsdp_plan", "ep_plan"})
+      scenario_.plans[key] = read_plan(key);
     read_layouts();
     read_level2();
     read_fault();
@@ -164,17 +165,17 @@ class ScenarioReader {
       root_.fail("against", root_.node("against"), "names nothing to compare with");
   }
 
-  void read_tp_plan() {
-    const toml::node* node = root_.node("tp_plan");
-    if (node == nullptr) return;
-    if (!node->is_table()) root_.fail("tp_plan", node, "must be a table of pattern = style");
-    scenario_.tp_plan.emplace();
+  std::optional<Plan> read_plan(const char* key) {
+    const toml::node* node = root_.node(key);
+    if (node == nullptr) return {};
+    if (!node->is_table()) root_.fail(key, node, "must be a table of pattern = style");
+    Plan plan;
     for (const auto& [pattern, style] : *node->as_table()) {
-      if (!style.is_string()) root_.fail("tp_plan", &style, "a style is a text");
-      scenario_.tp_plan->push_back(
-          {std::string(pattern.str()), style.as_string()->get(),
-           fmt::format("{}:{}", scenario_.file.string(), style.source().begin.line)});
+      if (!style.is_string()) root_.fail(key, &style, "a style is a text");
+      plan.push_back({std::string(pattern.str()), style.as_string()->get(),
+                      fmt::format("{}:{}", scenario_.file.string(), style.source().begin.line)});
     }
+    return plan;
   }
 
   void read_layouts() {
@@ -246,7 +247,10 @@ class ScenarioReader {
     try {
       run.config = config_from_layout(text);
       run.config.enable_sequence_parallel = sequence_parallel;
-      run.config.tp_plan = scenario_.tp_plan;
+      run.config.tp_plan = scenario_.plans["tp_plan"];
+      run.config.sp_plan = scenario_.plans["sp_plan"];
+      run.config.fsdp_plan = scenario_.plans["fsdp_plan"];
+      run.config.ep_plan = scenario_.plans["ep_plan"];
       run.config.ep_implementation = root_.text("ep_implementation", "auto");
       run.config.validate();
     } catch (const InputError& error) {

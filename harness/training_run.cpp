@@ -67,6 +67,16 @@ void check_counts_differ(Communicator& data, int64_t count) {
       data.size(), count);
 }
 
+// Idle ranks waste a machine and are right all the same: `plan` calls them an error, a run does
+// not.
+void check_plans(Module& model, const DistributedConfig& config, const ModelPlans& plans) {
+  const bool written = config.tp_plan || config.sp_plan || config.fsdp_plan || config.ep_plan;
+  Findings findings = written ? check_plan(model, config, plans).findings
+                              : resolve_with_findings(model, config.mesh(), config, plans).findings;
+  std::erase_if(findings, [](const Finding& finding) { return finding.check == "cut"; });
+  throw_errors(findings);
+}
+
 }  // namespace
 
 PlacedModel place_model(const CommPtr& world, const ModelSource& source, at::ScalarType dtype,
@@ -75,9 +85,7 @@ PlacedModel place_model(const CommPtr& world, const ModelSource& source, at::Sca
   const CommPtr base = seams.world ? seams.world(world) : world;
   PlacedModel placed{loaded.causal_lm, loaded.family->name, nullptr, nullptr, nullptr};
   placed.mesh = std::make_shared<DeviceMesh>(base, config.mesh());
-  // What the author of a plan got wrong though it would run, such as a rule without effect.
-  if (config.tp_plan || config.sp_plan || config.fsdp_plan)
-    throw_errors(check_plan(*placed.causal_lm.model, config, loaded.family->plans).findings);
+  check_plans(*placed.causal_lm.model, config, loaded.family->plans);
   placed.plan = parallelize(*placed.causal_lm.model, placed.mesh, config, loaded.family->plans,
                             {.dtype = dtype, .edit = seams.plan});
   placed.logits = std::make_shared<CausalLogits>(*placed.plan, placed.mesh);
@@ -97,6 +105,11 @@ void check_model(const ModelSource& source) {
   if (!source.init_seed)
     check_parameters(*loaded.causal_lm.model, CheckpointFiles(source.directory),
                      loaded.family->weights);
+}
+
+void check_plans(const ModelSource& source, const DistributedConfig& config) {
+  const LoadedModel loaded = build_from_directory(source.families, source.directory.string());
+  check_plans(*loaded.causal_lm.model, config, loaded.family->plans);
 }
 
 RunInfo run_training(const CommPtr& world, const TrainingSpec& spec,

@@ -78,6 +78,10 @@ RunInfo run_training(const CommPtr& world, const TrainingSpec& spec,
 // Throws InputError for what would make place_model() throw one, without reading weights.
 void check_model(const ModelSource& source);
 
+// The same for the plans of a layout: what resolve() refuses, and what the author of a plan got
+// wrong though it would run (analysis/check_plan.h).
+void check_plans(const ModelSource& source, const DistributedConfig& config);
+
 // A model on `world`, placed, and loaded or initialised. Collective.
 struct PlacedModel {
   CausalLM causal_lm;
