@@ -76,8 +76,6 @@ NamedTensors Module::bind(const std::vector<at::Tensor>& positional, NamedTensor
     const at::Tensor by_position = i < positional.size() ? positional[i] : at::Tensor();
     SP_VALIDATE(!by_name.defined() || !by_position.defined(),
                 "{}: the input '{}' was given twice, by position {} and by name", label(), name, i);
-    SP_VALIDATE(!ports[i].required || by_name.defined() || by_position.defined(),
-                "{}: the required input '{}' was not given", label(), name);
     if (by_name.defined()) {
       bound.set(name, by_name);
     } else if (by_position.defined()) {
@@ -90,6 +88,11 @@ NamedTensors Module::bind(const std::vector<at::Tensor>& positional, NamedTensor
 NamedTensors Module::call(const std::vector<at::Tensor>& positional, NamedTensors named) {
   NamedTensors inputs = bind(positional, std::move(named));
   for (auto hook = hooks_.rbegin(); hook != hooks_.rend(); ++hook) (*hook)->before(*this, inputs);
+  // After the hooks: one that needs the input says why.
+  for (const Port& port : signature_.inputs) {
+    SP_VALIDATE(!port.required || inputs.has(port.name),
+                "{}: the required input '{}' was not given", label(), port.name);
+  }
   NamedTensors outputs = forward(inputs);
   for (const Port& port : signature_.outputs) {
     SP_ENSURE(!port.required || outputs.has(port.name), "{}: forward gave no output '{}'", label(),

@@ -35,10 +35,10 @@ Edge TokenCount::complete(Edge edge) const {
 
 void EdgeHook::before(Module&, NamedTensors& inputs) {
   for (const ResolvedPort& port : module_.inputs) {
-    if (port.edge.is_identity()) continue;
-    SP_VALIDATE(inputs.get(port.name).defined(),
+    SP_VALIDATE(inputs.has(port.name),
                 "{}: style {} needs the input \"{}\", which the call did not give", module_.path,
                 module_.style, port.name);
+    if (port.edge.is_identity()) continue;
     at::Tensor& value = inputs.at(port.name);
     const Site site{module_.path, port.name, "forward"};
     const Edge edge = tokens_->complete(port.edge);

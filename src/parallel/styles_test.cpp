@@ -5,6 +5,7 @@
 #include <cmath>
 #include <mutex>
 
+#include "base/test_errors.h"
 #include "comm/threads/run_ranks.h"
 #include "parallel/loss.h"
 #include "parallel/parallelize.h"
@@ -325,6 +326,27 @@ TEST(StyleExpertParallel, EqualsTheUnshardedModel) {
          {"fsdp=2,ep=2", "fsdp=3,ep=3", "dp_replicate=3,fsdp=1", "fsdp=2,tp=1,ep=2"})
       check(layout, "all_to_all", false, length);
   }
+}
+
+// On every rank alike, before anything moves; whether a style converts the input or takes it as it
+// is.
+TEST(Styles, AnInputThatIsMissingIsNamedWithModuleAndStyle) {
+  run_ranks(2, [](CommPtr world) {
+    const DistributedConfig config = config_from_layout("tp=2");
+    const StyleCase one = cases().front();
+    const auto mesh = std::make_shared<DeviceMesh>(world, config.mesh());
+    Probe model(one.block());
+    parallelize(model, mesh, config, plans_of(one), {.dtype = at::kDouble});
+    for (const auto& [path, style] :
+         {std::pair{"block.first", "colwise"}, {"block.second", "rowwise"}}) {
+      const std::vector<Module*> modules = model.modules();
+      const auto at = std::find_if(modules.begin(), modules.end(),
+                                   [&](Module* module) { return module->path() == path; });
+      EXPECT_EQ(error_of([&] { (*at)->call({}); }),
+                fmt::format("{}: style {} needs the input \"input\", which the call did not give",
+                            path, style));
+    }
+  });
 }
 
 // all_reduce sums the outputs of a block on bare parameters; the block passes no gradient on.
