@@ -6,7 +6,7 @@
 // local [{rank, shape, bytes}]}], bytes of all `count` of them; totals {fullest, emptiest} of
 // {rank, parameters, gradients, moments, total} in bytes; coverage {elements, uncovered}; traffic
 // {batch, length, rank, sums [{axis, operation, ranks, calls, elements, bytes, sent}], unknown,
-// balanced};
+// routed [{module, least, balanced, most}] in rows};
 // memory [{phase, rank, parameters, gradients, moments, gathered, buffers, activations, cache,
 // total, available, margin, fits}]; suggestions [{layout, sent, peak, fits}]. Absent where it was
 // not asked for, or could not be known.

@@ -41,7 +41,12 @@ Json to_json(const TrafficReport& report) {
                {"rank", report.rank},
                {"sums", Json::array()},
                {"unknown", report.traffic.unknown},
-               {"balanced", report.traffic.balanced}};
+               {"routed", Json::array()}};
+  for (const RoutedRows& rows : report.traffic.routed)
+    json["routed"].push_back({{"module", rows.module},
+                              {"least", rows.least},
+                              {"balanced", rows.balanced},
+                              {"most", rows.most}});
   for (const TrafficSum& sum : sums_of(report.traffic.records))
     json["sums"].push_back({{"axis", sum.axis},
                             {"operation", sum.operation},

@@ -178,9 +178,14 @@ void print_traffic(const TrafficReport& report, const MeshShape& mesh, std::ostr
     table.row({"all", "", "", "", "", shown_bytes(total_sent(report.traffic.records))});
     table.print(out);
   }
-  if (!report.traffic.balanced.empty())
-    out << "  What experts send depends on the routing: counted as if every expert had as many "
-           "tokens.\n";
+  if (!report.traffic.routed.empty()) {
+    const RoutedRows& rows = report.traffic.routed.front();
+    out << fmt::format(
+        "  What experts send depends on the routing: of each layer {} rows are counted, as many "
+        "for "
+        "every expert;\n  it may be {} to {}.\n",
+        rows.balanced, rows.least, rows.most);
+  }
   for (const std::string& value : folded_values(report.traffic.unknown))
     out << "  not counted, its width is not known: " << value << '\n';
 }

@@ -106,8 +106,15 @@ class Predictor {
         batch_.batch *
         total_size(cut_intervals({}, batch_.length, mesh.size("tp"), mesh.coordinate(rank_, "tp")));
     const int64_t routes = tokens * *top_k;
-    const int64_t of_all = batch_.tokens() * *top_k * (ranks / mesh.size("tp"));
-    const int64_t arriving = of_all * own / experts;
+    const int64_t all_tokens = batch_.tokens() * (ranks / mesh.size("tp"));
+    RoutedRows rows{module.path()};
+    rows.least = all_tokens * std::max<int64_t>(0, *top_k - (experts - own));
+    rows.balanced = all_tokens * *top_k * own / experts;
+    rows.most = all_tokens * std::min(*top_k, own);
+    const auto known = options_.arriving.find(module.path());
+    const bool is_known = known != options_.arriving.end();
+    const int64_t arriving = is_known ? known->second : rows.balanced;
+    if (!is_known) traffic_.routed.push_back(rows);
     const auto send = [&](const char* value, const char* phase, at::ScalarType type, int64_t rows,
                           int64_t width) {
       add("all_to_all", "ep", ranks, {module.path(), value, phase}, type, rows * width);
@@ -117,8 +124,6 @@ class Predictor {
     send("results", "forward", options_.dtype, arriving, *hidden);
     send("results", "backward", options_.dtype, routes, *hidden);
     send("rows", "backward", options_.dtype, arriving, *hidden);
-    traffic_.balanced.push_back(fmt::format("{} \"results\"", module.path()));
-    traffic_.balanced.push_back(fmt::format("{} \"rows\"", module.path()));
   }
 
   // Of parallel/loss.h, where the logits are cut by vocabulary.

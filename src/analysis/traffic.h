@@ -7,6 +7,8 @@
 // share one conversion are found (analysis/values.h).
 #pragma once
 
+#include <map>
+
 #include "comm/recording.h"
 #include "nn/module.h"
 #include "parallel/resolve.h"
@@ -20,11 +22,22 @@ struct BatchShape {
   int64_t tokens() const { return batch * length; }
 };
 
+// Rows (tokens, once for each route) that reach the experts of a rank in one call of a module,
+// where all data ranks have as many tokens.
+struct RoutedRows {
+  std::string module;
+  int64_t least = 0;     // as many as can go to experts of others
+  int64_t balanced = 0;  // every expert as many as any other, rounded down
+  int64_t most = 0;      // as many as these experts can get
+};
+
 struct TrafficOptions {
   at::ScalarType dtype = at::kFloat;  // of parameters and of values
   bool loss = true;         // the two all-reduces of a loss on logits that are cut by vocabulary
   bool smoothing = false;   // ... with label smoothing
   bool train_step = false;  // what train_step() adds: valid_tokens, loss, grad_norm
+  // Of a routing that is known: the rows that arrive, by module.
+  std::map<std::string, int64_t> arriving = {};
 };
 
 struct Traffic {
@@ -32,9 +45,9 @@ struct Traffic {
   // Values that are converted though no module states their width: "model.layers.0.mlp \"output\"".
   // Their records are missing.
   std::vector<std::string> unknown;
-  // Values whose records depend on the routing: those of experts that are sent their tokens. Here
-  // every expert gets as many as any other.
-  std::vector<std::string> balanced;
+  // Experts that are sent their tokens, where the options do not say how many arrive: records are
+  // those of a balanced routing.
+  std::vector<RoutedRows> routed;
 };
 
 Traffic traffic_of(Module& model, const ResolvedPlan& plan, const BatchShape& batch, int64_t rank,

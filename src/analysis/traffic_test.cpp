@@ -50,8 +50,10 @@ DistributedConfig config_of(const Case& c) {
   return config;
 }
 
+// `rows`: of the batch; 0: those that the rank has.
 Traffic prediction(const std::string& directory, const DistributedConfig& config, int64_t rank,
-                   at::ScalarType dtype) {
+                   at::ScalarType dtype, const std::map<std::string, int64_t>& arriving = {},
+                   int64_t rows = 0) {
   const FamilyRegistry families = shipped_families();
   const LoadedModel loaded = build_from_directory(families, directory);
   const MeshShape mesh = config.mesh();
@@ -59,16 +61,22 @@ Traffic prediction(const std::string& directory, const DistributedConfig& config
   const ResolvedPlan plan = resolve(model, mesh, config, loaded.family->plans);
   const std::vector<std::string> data_axes = {"dp_replicate", "fsdp"};
   const int64_t data_rank = mesh.coordinate(rank, data_axes);
-  return traffic_of(model, plan, {rows_of(data_rank), kLength}, rank,
-                    {.dtype = dtype, .train_step = true});
+  return traffic_of(model, plan, {rows > 0 ? rows : rows_of(data_rank), kLength}, rank,
+                    {.dtype = dtype, .train_step = true, .arriving = arriving});
 }
 
-std::vector<Record> without(std::vector<Record> records, const std::vector<std::string>& values) {
-  std::erase_if(records, [&](const Record& record) {
-    return std::find(values.begin(), values.end(),
-                     fmt::format("{} \"{}\"", record.module, record.value)) != values.end();
-  });
-  return records;
+// The rows that reached the experts of a rank, by module: what it sent back.
+std::map<std::string, int64_t> arrived(const std::string& directory,
+                                       const std::vector<Record>& records) {
+  const LoadedModel loaded = build_from_directory(shipped_families(), directory);
+  int64_t hidden = 0;
+  for (const ParamPtr& parameter : loaded.causal_lm.model->all_parameters())
+    if (parameter->name() == "model.embed_tokens.weight") hidden = parameter->shape()[1];
+  std::map<std::string, int64_t> rows;
+  for (const Record& record : records)
+    if (record.value == "results" && record.phase == "forward")
+      rows[record.module] = record.elements / hidden;
+  return rows;
 }
 
 // Compares on every rank; the number of records of rank 0.
@@ -87,12 +95,22 @@ size_t check(const std::string& directory, const Case& c, at::ScalarType dtype =
     placed.step(batch);
   });
   for (int rank = 0; rank < ranks; ++rank) {
-    const Traffic predicted = prediction(directory, config, rank, dtype);
+    const std::vector<Record> recorded = recorders[rank]->records();
+    const auto arriving = arrived(directory, recorded);
+    const Traffic predicted = prediction(directory, config, rank, dtype, arriving);
     EXPECT_TRUE(predicted.unknown.empty()) << predicted.unknown.front();
-    // What depends on the routing is predicted for a balanced one.
-    const std::string different =
-        difference(without(predicted.records, predicted.balanced),
-                   without(recorders[rank]->records(), predicted.balanced));
+    EXPECT_TRUE(predicted.routed.empty());
+    // Data ranks have one or two rows.
+    const Traffic one_row = prediction(directory, config, rank, dtype, {}, 1);
+    const Traffic two_rows = prediction(directory, config, rank, dtype, {}, 2);
+    EXPECT_EQ(one_row.routed.size(), arriving.size());
+    for (size_t i = 0; i < one_row.routed.size(); ++i) {
+      const RoutedRows& few = one_row.routed[i];
+      EXPECT_LE(few.least, arriving.at(few.module));
+      EXPECT_GE(two_rows.routed.at(i).most, arriving.at(few.module));
+      EXPECT_TRUE(few.least <= few.balanced && few.balanced <= few.most);
+    }
+    const std::string different = difference(predicted.records, recorded);
     EXPECT_EQ(different, "") << directory << ", " << c.layout
                              << (c.sequence_parallel ? ", sequence parallel" : "") << ", rank "
                              << rank;

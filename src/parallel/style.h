@@ -1,6 +1,6 @@
 // A style: what is done to one module or one bare parameter, as data. It names no collective; which
 // one runs follows from each edge (tensor/conversion.h). Adding a style is one file in styles/ and
-// one line in styles/all.cpp.
+// one line in styles/styles.h.
 #pragma once
 
 #include <optional>

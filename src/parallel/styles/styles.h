@@ -1,30 +1,36 @@
-// One function a style, each in a file of its own. Every file says what moves, and when; "stream"
-// is what the residual stream is: whole, or with sequence parallel cut by tokens.
+// The list of styles: one function each, in a file of its own. Every file says what moves, and
+// when; "stream" is what the residual stream is: whole, or with sequence parallel cut by tokens. A
+// style more is its file and a line here.
 #pragma once
 
 #include "parallel/style.h"
 
+#define SHARDPROOF_STYLES(STYLE)        \
+  STYLE(all_reduce_style)               \
+  STYLE(colwise)                        \
+  STYLE(colwise_gather_output)          \
+  STYLE(colwise_loss_parallel)          \
+  STYLE(embedding_colwise)              \
+  STYLE(embedding_rowwise)              \
+  STYLE(ep_dispatch_experts_all_reduce) \
+  STYLE(ep_dispatch_experts_all_to_all) \
+  STYLE(grouped_gemm)                   \
+  STYLE(local_params)                   \
+  STYLE(mla_kv_a_proj)                  \
+  STYLE(moe_identity_expert)            \
+  STYLE(moe_tp_experts)                 \
+  STYLE(packed_colwise)                 \
+  STYLE(packed_rowwise)                 \
+  STYLE(replicate_style)                \
+  STYLE(replicated_with_grad_allreduce) \
+  STYLE(rowwise)                        \
+  STYLE(rowwise_split_input)            \
+  STYLE(sequence_parallel)
+
 namespace shardproof {
 
-Style all_reduce_style();
-Style colwise();
-Style colwise_gather_output();
-Style colwise_loss_parallel();
-Style embedding_colwise();
-Style embedding_rowwise();
-Style ep_dispatch_experts_all_reduce();
-Style ep_dispatch_experts_all_to_all();
-Style grouped_gemm();
-Style local_params();
-Style mla_kv_a_proj();
-Style moe_identity_expert();
-Style moe_tp_experts();
-Style packed_colwise();
-Style packed_rowwise();
-Style replicate_style();
-Style replicated_with_grad_allreduce();
-Style rowwise();
-Style rowwise_split_input();
-Style sequence_parallel();
+#define SHARDPROOF_DECLARE(name) Style name();
+SHARDPROOF_STYLES(SHARDPROOF_DECLARE)
+#undef SHARDPROOF_DECLARE
 
 }  // namespace shardproof
