@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/test_source.h"
 #include "harness/faults.h"
 #include "models/end_tokens.h"
 #include "train/generation.h"
@@ -24,9 +25,7 @@ class GenerationCheck : public testing::Test {
       : launcher_(make_thread_launcher(0, {})),
         model_(fs::path(testing::TempDir()) / "shardproof_generation_test" /
                testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    const char* source = std::getenv("SHARDPROOF_SOURCE_DIR");
-    const fs::path fixture =
-        fs::path(source != nullptr ? source : ".") / "fixtures" / "llama_untied_9_3";
+    const fs::path fixture = source_folder() / "fixtures" / "llama_untied_9_3";
     fs::remove_all(model_);
     fs::create_directories(model_);
     for (const char* name : {"config.json", "model.safetensors"})

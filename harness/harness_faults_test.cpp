@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/test_source.h"
 #include "harness/faults.h"
 #include "harness/level2_check.h"
 
@@ -12,8 +13,7 @@ namespace shardproof {
 namespace {
 
 std::filesystem::path fixture(const std::string& name) {
-  const char* source = std::getenv("SHARDPROOF_SOURCE_DIR");
-  return std::filesystem::path(source != nullptr ? source : ".") / "fixtures" / name;
+  return source_folder() / "fixtures" / name;
 }
 
 class Faults : public testing::Test {

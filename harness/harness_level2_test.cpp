@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "base/test_source.h"
 #include "comm/self.h"
 #include "harness/faults.h"
 #include "harness/level2_check.h"
@@ -18,8 +19,7 @@ namespace shardproof {
 namespace {
 
 std::filesystem::path fixture(const std::string& name) {
-  const char* source = std::getenv("SHARDPROOF_SOURCE_DIR");
-  return std::filesystem::path(source != nullptr ? source : ".") / "fixtures" / name;
+  return source_folder() / "fixtures" / name;
 }
 
 class Level2 : public testing::TestWithParam<at::ScalarType> {

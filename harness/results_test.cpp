@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
+#include "base/test_source.h"
 #include "harness/report_text.h"
 #include "io/text_file.h"
 
@@ -155,10 +156,8 @@ void check(const nlohmann::json& value, const nlohmann::json& schema, const nloh
 }
 
 TEST(Results, JsonFollowsTheCommittedSchema) {
-  const char* source = std::getenv("SHARDPROOF_SOURCE_DIR");
-  const std::filesystem::path folder = source != nullptr ? source : ".";
   const auto schema =
-      nlohmann::json::parse(read_text_file(folder / "reports" / "results.schema.json"));
+      nlohmann::json::parse(read_text_file(source_folder() / "reports" / "results.schema.json"));
   Results results;
   results.groups = {group({row("a", 1e-16, true)}), group({row("b", 1, false)}), group({}),
                     group({tokens("prompt 0", 0, "")})};

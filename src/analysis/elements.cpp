@@ -1,6 +1,7 @@
 #include "analysis/elements.h"
 
 #include "base/check.h"
+#include "tensor/counted_dim.h"
 
 namespace shardproof {
 namespace {
@@ -16,23 +17,18 @@ Region part(const std::vector<int64_t>& shape, const Placement& placement, int64
   return region;
 }
 
-Placement counted_from_the_front(Placement placement, size_t dims) {
-  if (placement.is_shard() && placement.dim < 0) placement.dim += static_cast<int64_t>(dims);
-  return placement;
-}
-
 }  // namespace
 
 int64_t elements_held(const std::vector<int64_t>& shape, Placement placement, int64_t axis_size,
                       int64_t coordinate) {
-  placement = counted_from_the_front(std::move(placement), shape.size());
+  placement = counted_from_the_front(std::move(placement), static_cast<int64_t>(shape.size()));
   return numel(part(shape, placement, axis_size, coordinate, cut_intervals));
 }
 
 int64_t elements_handed_in(const std::vector<int64_t>& shape, Placement from, Placement to,
                            int64_t axis_size, int64_t coordinate) {
-  from = counted_from_the_front(std::move(from), shape.size());
-  to = counted_from_the_front(std::move(to), shape.size());
+  from = counted_from_the_front(std::move(from), static_cast<int64_t>(shape.size()));
+  to = counted_from_the_front(std::move(to), static_cast<int64_t>(shape.size()));
   const auto at = [&](const Placement& placement, int64_t c, Take take) {
     return part(shape, placement, axis_size, c, take);
   };
@@ -77,6 +73,19 @@ std::string communicator_name(const MeshShape& mesh, const std::string& axis) {
   if (!mesh.has(axis)) return axis;
   const std::vector<std::string> joined = mesh.joined({axis});
   return joined.empty() ? axis : fmt::format("{}", fmt::join(joined, "*"));
+}
+
+Record record_of(const MeshShape& mesh, std::string operation, const std::string& axis,
+                 int64_t ranks, const Site& site, at::ScalarType dtype, int64_t elements) {
+  return {.operation = std::move(operation),
+          .axis = communicator_name(mesh, axis),
+          .module = site.module,
+          .value = site.value,
+          .phase = site.phase,
+          .dtype = dtype,
+          .elements = elements,
+          .bytes = elements * static_cast<int64_t>(c10::elementSize(dtype)),
+          .ranks = static_cast<int>(ranks)};
 }
 
 }  // namespace shardproof

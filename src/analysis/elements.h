@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "comm/recording.h"
 #include "tensor/conversion.h"
 
 namespace shardproof {
@@ -20,6 +21,10 @@ std::string recorded_name(Operation operation);
 // What DeviceMesh calls the communicator of an axis: a derived one by its parts. Another name
 // ("world", "tp/2") is itself.
 std::string communicator_name(const MeshShape& mesh, const std::string& axis);
+
+// The record of a call on the communicator of an axis.
+Record record_of(const MeshShape& mesh, std::string operation, const std::string& axis,
+                 int64_t ranks, const Site& site, at::ScalarType dtype, int64_t elements);
 
 // Elements of the part that a coordinate holds.
 int64_t elements_held(const std::vector<int64_t>& shape, Placement placement, int64_t axis_size,

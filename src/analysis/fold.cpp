@@ -33,19 +33,6 @@ std::string without_layers(const std::string& text) {
 
 }  // namespace
 
-StarredName starred(const std::string& name) {
-  StarredName result;
-  std::vector<std::string> parts = split(name, '.');
-  for (std::string& part : parts) {
-    if (part.empty() || part.size() > 9 || !std::all_of(part.begin(), part.end(), is_digit))
-      continue;
-    result.numbers.push_back(std::stoll(part));
-    part.assign(1, '*');
-  }
-  result.pattern = fmt::format("{}", fmt::join(parts, "."));
-  return result;
-}
-
 std::string shown_numbers(const std::vector<int64_t>& numbers) {
   const std::set<int64_t> sorted(numbers.begin(), numbers.end());
   std::vector<std::string> runs;

@@ -5,17 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "base/starred_name.h"
 #include "parallel/finding.h"
 
 namespace shardproof {
-
-// A name with every number between its dots taken out: "model.layers.3.mlp" -> "model.layers.*.mlp"
-// and {3}.
-struct StarredName {
-  std::string pattern;
-  std::vector<int64_t> numbers;
-};
-StarredName starred(const std::string& name);
 
 // {0, 1, 2, 5} -> "{0..2,5}"; {3} -> "3".
 std::string shown_numbers(const std::vector<int64_t>& numbers);

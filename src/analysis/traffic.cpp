@@ -152,15 +152,8 @@ class Predictor {
 
   void add(std::string operation, const std::string& axis, int64_t ranks, const Site& site,
            at::ScalarType dtype, int64_t elements) {
-    traffic_.records.push_back({.operation = std::move(operation),
-                                .axis = communicator_name(plan_.mesh, axis),
-                                .module = site.module,
-                                .value = site.value,
-                                .phase = site.phase,
-                                .dtype = dtype,
-                                .elements = elements,
-                                .bytes = elements * static_cast<int64_t>(c10::elementSize(dtype)),
-                                .ranks = static_cast<int>(ranks)});
+    traffic_.records.push_back(
+        record_of(plan_.mesh, std::move(operation), axis, ranks, site, dtype, elements));
   }
 
   Module& model_;

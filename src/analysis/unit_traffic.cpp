@@ -99,15 +99,7 @@ class Units {
 
   void send(const char* operation, const std::string& axis, int64_t ranks, const Site& site,
             int64_t elements) {
-    records_.push_back({.operation = operation,
-                        .axis = communicator_name(plan_.mesh, axis),
-                        .module = site.module,
-                        .value = site.value,
-                        .phase = site.phase,
-                        .dtype = dtype_,
-                        .elements = elements,
-                        .bytes = elements * static_cast<int64_t>(c10::elementSize(dtype_)),
-                        .ranks = static_cast<int>(ranks)});
+    records_.push_back(record_of(plan_.mesh, operation, axis, ranks, site, dtype_, elements));
   }
 
   const ResolvedPlan& plan_;

@@ -95,7 +95,7 @@ void Values::take_in(const Module& module) {
 }
 
 void Values::connect(const Module& module, const Link& link) {
-  if (link.together) return;
+  if (link.together || link.to_heads) return;  // of two values, not one
   const auto node = [&](const LinkEnd& end, bool from) {
     // A value enters through the module's own input and leaves through its output; of children it
     // is the other way round.

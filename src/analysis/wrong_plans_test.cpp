@@ -5,6 +5,7 @@
 #include "analysis/check_plan.h"
 #include "analysis/testing.h"
 #include "base/error.h"
+#include "base/test_source.h"
 #include "parallel/plan_file.h"
 
 namespace shardproof {
@@ -87,9 +88,8 @@ const std::vector<WrongPlan> kWrongPlans = {
 };
 
 LoadedModel load(const std::string& fixture) {
-  const std::filesystem::path root = std::getenv("SHARDPROOF_SOURCE_DIR");
   static const FamilyRegistry families = shipped_families();
-  return build_from_directory(families, (root / "fixtures" / fixture).string());
+  return build_from_directory(families, (source_folder() / "fixtures" / fixture).string());
 }
 
 DistributedConfig config_of(std::string layout) {

@@ -5,49 +5,20 @@
 
 #include "base/check.h"
 #include "base/names.h"
+#include "base/starred_name.h"
 #include "parallel/flow.h"
+#include "parallel/rules_in_force.h"
 #include "parallel/spot.h"
 
 namespace shardproof {
 
 namespace {
 
-// The rules that hold. Those that a user gave carry an origin from here on: they must match.
-Plan effective(const Plan& shipped, std::optional<Plan> given, const std::string& field) {
-  if (!given) return shipped;
-  for (PlanRule& rule : *given) {
-    if (rule.origin.empty()) rule.origin = field;
-  }
-  return given->empty() ? Plan{} : merged(shipped, *given);
-}
-
-// Without the rules of tensor parallelism that experts on ranks of their own replace: of the module
-// that an expert-parallel rule names and of what is inside it.
-Plan without(const Plan& rules, const Plan& expert_rules) {
-  Plan left;
-  for (const PlanRule& rule : rules) {
-    const bool replaced =
-        std::any_of(expert_rules.begin(), expert_rules.end(), [&](const PlanRule& expert) {
-          return rule.pattern == expert.pattern || rule.pattern.starts_with(expert.pattern + ".");
-        });
-    if (!replaced) left.push_back(rule);
-  }
-  return left;
-}
-
 const EdgeStyle* find(const std::vector<EdgeStyle>& edges, const std::string& name) {
   const auto hit = std::find_if(edges.begin(), edges.end(), [&](const EdgeStyle& e) {
     return e.name == name || e.name == "*";
   });
   return hit == edges.end() ? nullptr : &*hit;
-}
-
-// "model.layers.3.mlp" -> "model.layers.*.mlp"
-std::string as_pattern(const std::string& name) {
-  std::vector<std::string> parts = split(name, '.');
-  for (std::string& part : parts)
-    if (!part.empty() && part.find_first_not_of("0123456789") == std::string::npos) part = "*";
-  return fmt::format("{}", fmt::join(parts, "."));
 }
 
 class Resolver {
@@ -57,11 +28,9 @@ class Resolver {
     plan_.sequence_parallel = sequence_parallel && mesh.size("tp") > 1;
   }
 
-  // `chosen`: the style that a rule's means here.
-  void apply_rules(const Plan& rules,
-                   const std::function<std::string(const std::string&)>& chosen) {
-    for (const PlanRule& rule : rules) {
-      const Style* style = shipped_styles().find(chosen(rule.style));
+  void apply_rules(const std::vector<RuleInForce>& rules) {
+    for (const auto& [rule, means] : rules) {
+      const Style* style = shipped_styles().find(means);
       if (style == nullptr) {
         unknown_style(rule);
         continue;
@@ -135,7 +104,7 @@ class Resolver {
   void unmatched(const PlanRule& rule) {
     std::set<std::string> patterns;
     for (const Module* module : model_.modules())
-      if (!module->path().empty()) patterns.insert(as_pattern(module->path()));
+      if (!module->path().empty()) patterns.insert(starred(module->path()).pattern);
     const std::string longer = "model." + rule.pattern;
     const std::string near = patterns.contains(longer)
                                  ? longer
@@ -376,23 +345,10 @@ Placement ResolvedPlan::output(const std::string& path, const std::string& name)
 ResolvedPlan resolve_with_findings(Module& model, const MeshShape& mesh,
                                    const DistributedConfig& config, const ModelPlans& plans) {
   Resolver resolver(model, mesh, config.enable_sequence_parallel);
-  if (mesh.size("tp") > 1) {
-    Plan rules = effective(plans.tp, config.tp_plan, "tp_plan");
-    if (config.enable_sequence_parallel)
-      rules = merged(rules, effective(plans.sp, config.sp_plan, "sp_plan"));
-    if (mesh.size("ep") > 1) rules = without(rules, effective(plans.ep, config.ep_plan, "ep_plan"));
-    resolver.apply_rules(rules, [](const std::string& style) { return style; });
-  }
-  if (mesh.size("ep") > 1) {
-    // The style of a module that dispatches is that of the implementation.
-    const std::string implementation =
-        config.ep_implementation == "auto" ? "all_to_all" : config.ep_implementation;
-    resolver.apply_rules(
-        effective(plans.ep, config.ep_plan, "ep_plan"), [&](const std::string& style) {
-          return style == "ep_dispatch_experts" ? style + "/" + implementation : style;
-        });
-  }
-  resolver.fsdp(effective(plans.fsdp, config.fsdp_plan, "fsdp_plan"));
+  const RulesInForce rules = rules_in_force(config, plans, mesh);
+  resolver.apply_rules(rules.tp);
+  resolver.apply_rules(rules.ep);
+  resolver.fsdp(rules.fsdp);
   return resolver.finish();
 }
 

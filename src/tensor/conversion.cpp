@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "tensor/counted_dim.h"
 #include "tensor/region_copy.h"
 
 namespace shardproof {
@@ -31,11 +32,6 @@ Region region_at(const std::vector<int64_t>& shape, const Placement& placement, 
         cut_intervals(placement.cut, shape[placement.dim], axis_size, coordinate);
   }
   return region;
-}
-
-Placement counted_from_the_front(Placement placement, int64_t dims) {
-  if (placement.is_shard() && placement.dim < 0) placement.dim += dims;
-  return placement;
 }
 
 // Of region_at, what the coordinate speaks for where others hold copies.

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/memory_meter.h"
+#include "base/test_source.h"
 #include "checkpoint/load.h"
 #include "comm/threads/run_ranks.h"
 #include "models/family.h"
@@ -30,8 +31,7 @@ const std::vector<std::string> kFixtures = {"llama_untied_9_3", "llama_tied_4_1"
                                             "llama_linear_6_2"};
 
 std::filesystem::path fixture(const std::string& name) {
-  const char* root = std::getenv("SHARDPROOF_SOURCE_DIR");
-  return std::filesystem::path(root == nullptr ? "." : root) / "fixtures" / name;
+  return source_folder() / "fixtures" / name;
 }
 
 struct Loaded {

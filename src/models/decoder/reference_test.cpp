@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/test_source.h"
 #include "checkpoint/load.h"
 #include "models/family.h"
 #include "nn/loss.h"
@@ -17,11 +18,8 @@ namespace {
 constexpr double kAllowed = 1e-10;
 
 std::vector<std::filesystem::path> fixtures() {
-  const char* root = std::getenv("SHARDPROOF_SOURCE_DIR");
-  if (!root) return {};
   std::vector<std::filesystem::path> found;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(std::filesystem::path(root) / "fixtures")) {
+  for (const auto& entry : std::filesystem::directory_iterator(source_folder() / "fixtures")) {
     if (std::filesystem::exists(entry.path() / "reference.safetensors"))
       found.push_back(entry.path());
   }

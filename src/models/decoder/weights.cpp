@@ -16,4 +16,9 @@ WeightMap expert_weights(const std::string& stacked, const std::string& single,
       .ignored = {}};
 }
 
+WeightMap plain_expert_weights() {
+  return expert_weights("model.layers.*.mlp.experts", "model.layers.*.mlp.experts.*",
+                        {.gate = "gate_proj", .up = "up_proj", .down = "down_proj"});
+}
+
 }  // namespace shardproof

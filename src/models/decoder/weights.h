@@ -16,4 +16,8 @@ struct ExpertNames {
 WeightMap expert_weights(const std::string& stacked, const std::string& single,
                          const ExpertNames& names);
 
+// The same for the names that most families have: one tensor an expert, gate_proj, up_proj and
+// down_proj below model.layers.*.mlp.experts.*.
+WeightMap plain_expert_weights();
+
 }  // namespace shardproof

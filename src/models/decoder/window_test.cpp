@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/test_source.h"
 #include "checkpoint/load.h"
 #include "models/family.h"
 #include "nn/kv_cache.h"
@@ -23,8 +24,7 @@ const std::vector<std::string> kFixtures = {"mistral_6_2",  "qwen2_9_3",   "phi3
 constexpr int64_t kLength = 12;
 
 std::shared_ptr<Module> load(const std::string& name) {
-  const char* root = std::getenv("SHARDPROOF_SOURCE_DIR");
-  const auto path = std::filesystem::path(root == nullptr ? "." : root) / "fixtures" / name;
+  const auto path = source_folder() / "fixtures" / name;
   const auto model = build_from_directory(shipped_families(), path.string()).causal_lm.model;
   for (const ParamPtr& parameter : model->all_parameters()) parameter->place_whole(at::kDouble);
   load_parameters(*model, CheckpointFiles(path));
